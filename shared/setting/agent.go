@@ -1,0 +1,39 @@
+package setting
+
+import "time"
+
+// Agent is what an edge agent is told. Region and credentials come from the
+// AWS SDK's own chain.
+type Agent struct {
+	Cluster string `env:"LONGSHORE_CLUSTER" def:"default"`
+	DataDir string `env:"LONGSHORE_DATA_DIR" def:"/var/lib/longshore"`
+
+	ReportsQueueURL       string `env:"LONGSHORE_REPORTS_QUEUE_URL" need:"true"`
+	HeartbeatsQueueURL    string `env:"LONGSHORE_HEARTBEATS_QUEUE_URL" need:"true"`
+	CommandQueueNameStart string `env:"LONGSHORE_COMMAND_QUEUE_NAME_START" def:"longshore-cmd-"`
+
+	// CPU and MemoryMiB are what this host gives to tasks; 0 means all it has,
+	// less what is reserved.
+	CPU               int      `env:"LONGSHORE_CPU" def:"0" min:"0"`
+	MemoryMiB         int      `env:"LONGSHORE_MEMORY" def:"0" min:"0"`
+	ReservedMemoryMiB int      `env:"LONGSHORE_RESERVED_MEMORY" def:"0" min:"0"`
+	ReservedTCP       []int    `env:"LONGSHORE_RESERVED_PORTS" def:"22,2375,2376,51678,51679"`
+	ReservedUDP       []int    `env:"LONGSHORE_RESERVED_PORTS_UDP"`
+	GPUs              []string `env:"LONGSHORE_GPUS"`
+	Zone              string   `env:"LONGSHORE_ZONE"`
+	// Attributes are name=value pairs for placement.
+	Attributes []string `env:"LONGSHORE_INSTANCE_ATTRIBUTES"`
+	// EC2InstanceID and Zone are read from the instance metadata service where
+	// there is one and they are empty.
+	EC2InstanceID string `env:"LONGSHORE_EC2_INSTANCE_ID"`
+
+	DockerHost  string        `env:"DOCKER_HOST" def:"unix:///var/run/docker.sock"`
+	CleanupWait time.Duration `env:"LONGSHORE_CLEANUP_WAIT" def:"3h" min:"1s"`
+	ReportWait  time.Duration `env:"LONGSHORE_REPORT_WAIT" def:"72h" min:"1m"`
+	StopTimeout time.Duration `env:"LONGSHORE_STOP_TIMEOUT" def:"30s" min:"1s"`
+	PullPolicy  string        `env:"LONGSHORE_IMAGE_PULL_BEHAVIOR" def:"default" one:"default|always|once|prefer-cached"`
+	PullTimeout time.Duration `env:"LONGSHORE_IMAGE_PULL_TIMEOUT" def:"2h" min:"1s"`
+	RecheckEach time.Duration `env:"LONGSHORE_RECHECK_EVERY" def:"5m" min:"1s"`
+
+	LogLevel string `env:"LONGSHORE_LOG_LEVEL" def:"info" one:"debug|info|warn|error"`
+}

@@ -1,0 +1,43 @@
+package setting
+
+import "time"
+
+// Control is what every function of the control plane is told. A role decides
+// what a function may do with it.
+type Control struct {
+	Region    string `env:"LONGSHORE_REGION" need:"true"`
+	Account   string `env:"LONGSHORE_ACCOUNT" need:"true"`
+	Partition string `env:"LONGSHORE_PARTITION" def:"aws"`
+
+	TasksTable     string `env:"LONGSHORE_TASKS_TABLE" need:"true"`
+	InstancesTable string `env:"LONGSHORE_INSTANCES_TABLE" need:"true"`
+	LeasesTable    string `env:"LONGSHORE_LEASES_TABLE" need:"true"`
+	CatalogTable   string `env:"LONGSHORE_CATALOG_TABLE" need:"true"`
+
+	AdmissionQueueURL     string `env:"LONGSHORE_ADMISSION_QUEUE_URL" need:"true"`
+	ReportsQueueURL       string `env:"LONGSHORE_REPORTS_QUEUE_URL" need:"true"`
+	ReportsDeadQueueURL   string `env:"LONGSHORE_REPORTS_DEAD_QUEUE_URL" need:"true"`
+	HeartbeatsQueueURL    string `env:"LONGSHORE_HEARTBEATS_QUEUE_URL" need:"true"`
+	HeartbeatsDeadQueue   string `env:"LONGSHORE_HEARTBEATS_DEAD_QUEUE_URL" need:"true"`
+	ServicesQueueURL      string `env:"LONGSHORE_SERVICES_QUEUE_URL" need:"true"`
+	CommandQueueNameStart string `env:"LONGSHORE_COMMAND_QUEUE_NAME_START" def:"longshore-cmd-"`
+
+	HeartbeatEvery  time.Duration `env:"LONGSHORE_HEARTBEAT_EVERY" def:"60s" min:"1s" max:"10m"`
+	SuspectAfter    time.Duration `env:"LONGSHORE_SUSPECT_AFTER" def:"180s" min:"2s" max:"1h"`
+	ReapAfter       time.Duration `env:"LONGSHORE_REAP_AFTER" def:"10m" min:"5s" max:"168h"`
+	BlackoutMax     time.Duration `env:"LONGSHORE_BLACKOUT_MAX" def:"1h" min:"1m" max:"24h"`
+	StarvationAge   time.Duration `env:"LONGSHORE_STARVATION_AGE" def:"2m" min:"1s" max:"24h"`
+	EarmarkFor      time.Duration `env:"LONGSHORE_EARMARK_FOR" def:"10m" min:"1s" max:"24h"`
+	RefusalMemory   time.Duration `env:"LONGSHORE_REFUSAL_MEMORY" def:"5m" min:"1s" max:"24h"`
+	StoppedTasksFor time.Duration `env:"LONGSHORE_STOPPED_TASKS_FOR" def:"24h" min:"1h" max:"720h"`
+	KeepFor         time.Duration `env:"LONGSHORE_KEEP_FOR" def:"24h" min:"1m" max:"720h"`
+
+	// RegisterRoles lists the role names (or IAM user ids) whose sessions may
+	// register instances; "*" lets any sender that IAM let through register.
+	RegisterRoles []string `env:"LONGSHORE_REGISTER_ROLES" def:"*"`
+	// SenderFromBody believes the identity a message claims. Emulators give
+	// every message the same SenderId; nothing but the local stack sets it.
+	SenderFromBody bool `env:"LONGSHORE_SENDER_FROM_BODY" def:"false"`
+
+	LogLevel string `env:"LONGSHORE_LOG_LEVEL" def:"info" one:"debug|info|warn|error"`
+}
