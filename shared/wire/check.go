@@ -1,0 +1,188 @@
+package wire
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"regexp"
+
+	"github.com/longshore-run/longshore/shared/fault"
+)
+
+// Bounds of what messages may hold.
+const (
+	MaxInventory  = 2000
+	MaxContainers = 32
+	MaxReason     = 4096
+	MaxAttributes = 100
+	MaxPorts      = 200
+	MaxGPUs       = 64
+	MaxText       = 512
+)
+
+var (
+	hex32    = regexp.MustCompile(`^[0-9a-f]{32}$`)
+	name     = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,255}$`)
+	opaqueID = regexp.MustCompile(`^[0-9a-zA-Z-]{1,64}$`)
+)
+
+// InstanceID is the container instance's id of an IAM identity (aws:userid).
+func InstanceID(identity string) string {
+	sum := sha256.Sum256([]byte(identity))
+	return hex.EncodeToString(sum[:])[:32]
+}
+
+// checker collects the first fault of a message.
+type checker struct{ err error }
+
+func (c *checker) that(ok bool, field, format string, args ...any) {
+	if !ok && c.err == nil {
+		c.err = fault.Field(field, format, args...)
+	}
+}
+
+func (c *checker) id(field, v string) {
+	c.that(hex32.MatchString(v), field, "must be 32 lower-case hex digits, not %.64q", v)
+}
+
+func (c *checker) text(field, v string, most int) {
+	c.that(len(v) <= most, field, "has %d bytes; at most %d are allowed", len(v), most)
+}
+
+func (c *checker) origin(o Origin) {
+	c.that(opaqueID.MatchString(o.Incarnation), "incarnation", "must be 1 to 64 letters, digits and hyphens")
+	c.that(o.N >= 0, "n", "must not be negative")
+}
+
+func (c *checker) attempt(t string, attempt int) {
+	c.id("task", t)
+	c.that(attempt >= 1 && attempt < 1<<30, "attempt", "must be 1 or more, not %d", attempt)
+}
+
+func (c *checker) epoch(e int64) { c.that(e >= 0, "epoch", "must not be negative") }
+
+func (c *checker) ports(field string, ports []int) {
+	c.that(len(ports) <= MaxPorts, field, "has %d ports; at most %d are allowed", len(ports), MaxPorts)
+	for _, p := range ports {
+		c.that(p >= 1 && p <= 65535, field, "port %d is not between 1 and 65535", p)
+	}
+}
+
+func (c *checker) gpus(ids []string) {
+	c.that(len(ids) <= MaxGPUs, "gpus", "has %d ids; at most %d are allowed", len(ids), MaxGPUs)
+	seen := map[string]bool{}
+	for _, g := range ids {
+		c.that(g != "" && len(g) <= MaxText, "gpus", "an id must have 1 to %d bytes", MaxText)
+		c.that(!seen[g], "gpus", "%q is listed twice", g)
+		seen[g] = true
+	}
+}
+
+func check(m Message) error {
+	c := &checker{}
+	if TypeOf(m) != ProbeType {
+		c.id("instance", m.header().Instance)
+	}
+	switch m := m.(type) {
+	case *Register:
+		c.register(m)
+	case *Report:
+		c.origin(m.Origin)
+		c.snapshot(&m.Snapshot)
+	case *Refused:
+		c.origin(m.Origin)
+		c.attempt(m.Task, m.Attempt)
+		c.epoch(m.Epoch)
+		c.that(m.Code != "", "code", "must be set")
+		c.text("code", string(m.Code), MaxText)
+		c.text("reason", m.Reason, MaxReason)
+		c.ports("tcp", m.TCP)
+		c.ports("udp", m.UDP)
+	case *Heartbeat:
+		c.heartbeat(m)
+	case *Probe:
+		c.that(opaqueID.MatchString(m.ID), "id", "must be 1 to 64 letters, digits and hyphens")
+	case *Assign:
+		c.attempt(m.Task, m.Attempt)
+		c.epoch(m.Epoch)
+		c.that(len(m.Definition) > 0, "definition", "must be set")
+		c.gpus(m.GPUs)
+	case *Stop:
+		c.attempt(m.Task, m.Attempt)
+		c.text("reason", m.Reason, MaxReason)
+	case *Ack:
+		c.attempt(m.Task, m.Attempt)
+	case *Welcome:
+		c.that(opaqueID.MatchString(m.Incarnation), "incarnation", "must be 1 to 64 letters, digits and hyphens")
+		c.that(m.Epoch >= 1, "epoch", "must be 1 or more")
+		c.that(m.HeartbeatEveryS >= 1, "heartbeatEvery", "must be 1 or more seconds")
+	case *Fence:
+		c.that(opaqueID.MatchString(m.Incarnation), "incarnation", "must be 1 to 64 letters, digits and hyphens")
+		c.that(m.Epoch >= 1, "epoch", "must be 1 or more")
+		for _, a := range m.Closed {
+			c.attempt(a.Task, a.Attempt)
+		}
+	case *Resync:
+		c.that(len(m.Tasks) <= MaxInventory, "tasks", "has %d entries; at most %d are allowed", len(m.Tasks), MaxInventory)
+		for _, t := range m.Tasks {
+			c.id("tasks", t)
+		}
+	}
+	return c.err
+}
+
+func (c *checker) register(m *Register) {
+	c.origin(m.Origin)
+	c.that(m.Identity != "", "identity", "must be set")
+	c.text("identity", m.Identity, MaxText)
+	c.that(InstanceID(m.Identity) == m.Instance, "instance", "is not the id of identity %.128q", m.Identity)
+	c.that(opaqueID.MatchString(m.Session), "session", "must be 1 to 64 letters, digits and hyphens")
+	c.that(name.MatchString(m.Cluster), "cluster", "must be 1 to 255 letters, digits, underscores and hyphens")
+	c.epoch(m.Epoch)
+	c.that(len(m.WireVersions) >= 1 && len(m.WireVersions) <= 20, "wireVersions", "must list 1 to 20 versions")
+	c.that(m.CPU >= 1 && m.CPU <= 1<<24, "cpu", "must be 1 to %d units", 1<<24)
+	c.that(m.MemoryMiB >= 1 && m.MemoryMiB <= 1<<30, "memory", "must be 1 to %d MiB", 1<<30)
+	c.ports("reservedTcp", m.ReservedTCP)
+	c.ports("reservedUdp", m.ReservedUDP)
+	c.gpus(m.GPUs)
+	c.that(len(m.Attributes) <= MaxAttributes, "attributes", "has %d entries; at most %d are allowed", len(m.Attributes), MaxAttributes)
+	for k, v := range m.Attributes {
+		c.text("attributes", k, 128)
+		c.text("attributes", v, 128)
+	}
+	for f, v := range map[string]string{"agentVersion": m.AgentVersion, "agentHash": m.AgentHash, "dockerVersion": m.DockerVersion, "ec2InstanceId": m.EC2InstanceID, "zone": m.Zone} {
+		c.text(f, v, MaxText)
+	}
+}
+
+func (c *checker) snapshot(s *Snapshot) {
+	c.attempt(s.Task, s.Attempt)
+	c.epoch(s.Epoch)
+	c.that(s.Status.Open() || s.Status.Terminal(), "status", "%.32q is not PENDING, RUNNING, STOPPING or STOPPED", s.Status)
+	c.text("reason", s.Reason, MaxReason)
+	c.text("cause", string(s.Cause), 64)
+	c.that(len(s.Containers) <= MaxContainers, "containers", "has %d entries; at most %d are allowed", len(s.Containers), MaxContainers)
+	for _, k := range s.Containers {
+		c.that(name.MatchString(k.Name), "containers.name", "must be 1 to 255 letters, digits, underscores and hyphens")
+		c.that(k.Status.Known(), "containers.status", "%.32q is not PENDING, RUNNING or STOPPED", k.Status)
+		c.text("containers.reason", k.Reason, MaxReason)
+		c.text("containers.image", k.Image, 2048)
+		c.text("containers.imageDigest", k.ImageDigest, MaxText)
+		c.text("containers.runtimeId", k.RuntimeID, 255)
+		c.that(len(k.Bindings) <= MaxPorts, "containers.bindings", "has %d entries; at most %d are allowed", len(k.Bindings), MaxPorts)
+		c.gpus(k.GPUs)
+	}
+}
+
+func (c *checker) heartbeat(m *Heartbeat) {
+	c.origin(m.Origin)
+	c.that(opaqueID.MatchString(m.Session), "session", "must be 1 to 64 letters, digits and hyphens")
+	c.epoch(m.Epoch)
+	c.that(m.Docker == DockerOK || m.Docker == DockerImpaired, "docker", "%.32q is not OK or IMPAIRED", m.Docker)
+	c.text("dockerReason", m.DockerReason, MaxReason)
+	c.that(len(m.Inventory) <= MaxInventory, "inventory", "has %d entries; at most %d are allowed", len(m.Inventory), MaxInventory)
+	for _, e := range m.Inventory {
+		c.attempt(e.Task, e.Attempt)
+		c.epoch(e.Epoch)
+		c.that(e.Phase == PhasePending || e.Phase == PhaseRunning || e.Phase == PhaseEnded, "inventory.phase", "%.32q is not pending, running or ended", e.Phase)
+	}
+}
