@@ -1,0 +1,98 @@
+// Package agent is the edge agent's front door: its loops (commands, reports,
+// heartbeats, recovery), over an engine, an inbox, an outbox and a journal that
+// it declares. It knows neither AWS nor Docker. The agent's main, its adapters
+// and sim may import it.
+package agent
+
+import (
+	"context"
+	"time"
+
+	"github.com/longshore-run/longshore/shared/task"
+	"github.com/longshore-run/longshore/shared/taskdef"
+)
+
+// Engine runs containers. Every verb is idempotent: "already so" is success.
+// Every call ends by its context or a deadline of its own. An engine serves one
+// instance: it neither shows nor touches containers of others.
+//
+// Errors carry fault kinds: Invalid (this can never run here), Conflict (a port
+// is taken by a stranger), NotFound (no such image), Unavailable (the engine is
+// silent or broken: try again).
+type Engine interface {
+	// Image makes the image present by the pull policy and returns its digest or id.
+	Image(ctx context.Context, ref string) (digest string, err error)
+	// Create makes the container and the volumes it needs, not started.
+	Create(ctx context.Context, spec Spec) (runtimeID string, err error)
+	Start(ctx context.Context, id ContainerID) error
+	// Stop asks the container to end, and after timeout makes it.
+	Stop(ctx context.Context, id ContainerID, timeout time.Duration) error
+	// Remove deletes a container that does not run.
+	Remove(ctx context.Context, id ContainerID) error
+	// RemoveTask deletes what a task owned besides containers (task-scoped volumes).
+	RemoveTask(ctx context.Context, taskID string, attempt int) error
+	// Observe shows one container; a fault of kind NotFound if it is not there.
+	Observe(ctx context.Context, id ContainerID) (Seen, error)
+	// List shows every container of this instance.
+	List(ctx context.Context) ([]Seen, error)
+	// Watch sends what changes until ctx ends or the stream breaks, then closes
+	// the channel. Opened before List, it leaves no gap.
+	Watch(ctx context.Context) (<-chan Seen, error)
+	// Ping says whether the engine answers, and Info what it is.
+	Ping(ctx context.Context) error
+	Info(ctx context.Context) (EngineInfo, error)
+}
+
+// EngineInfo is what the host and its engine are.
+type EngineInfo struct {
+	Version    string
+	CPUs       int
+	MemoryMiB  int
+	Arch       string // x86_64 or arm64
+	OSType     string
+	HardwareID string // stable for this machine
+}
+
+// ContainerID names a container by what it is for.
+type ContainerID struct {
+	Task      string
+	Attempt   int
+	Container string
+}
+
+// Spec is all that a container is created from.
+type Spec struct {
+	ContainerID
+	Epoch       int64
+	TaskARN     string
+	Cluster     string
+	Family      string
+	Revision    int
+	Definition  *taskdef.TaskDefinition // overrides applied
+	GPUs        []string                // of this container
+	Environment map[string]string       // beyond the definition's
+}
+
+// Seen is a container as the engine has it.
+type Seen struct {
+	ContainerID
+	Epoch      int64
+	RuntimeID  string
+	Running    bool
+	Created    bool // made and never started
+	ExitCode   *int // when it ended
+	OOMKilled  bool
+	Error      string
+	Image      string
+	Digest     string
+	Bindings   []task.Binding
+	StartedAt  time.Time
+	FinishedAt time.Time
+	Gone       bool // a Watch message: the container was removed
+	// From the labels, to rebuild a lost journal.
+	TaskARN  string
+	Cluster  string
+	Family   string
+	Revision int
+	Labels   map[string]string
+}

@@ -1,0 +1,350 @@
+// Package controltest has what tests of the control plane share: an in-memory
+// store and queue that behave like the real ones (lagging indexes on by
+// default, conflicts, kills between any two calls), the invariants as a
+// function over the store, and the suites that fakes and real adapters both
+// pass. Only tests and sim import it.
+package controltest
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/longshore-run/longshore/lambdas/control"
+	"github.com/longshore-run/longshore/shared/fault"
+)
+
+type key struct {
+	kind control.Kind
+	key  string
+}
+
+type item struct {
+	version int64
+	doc     []byte
+}
+
+// Store is control.Store in memory.
+type Store struct {
+	// Lag is how many of the last item writes no index shows yet.
+	Lag int
+	// Calls counts, fails and kills; see Calls.
+	Calls *Calls
+	// OnCommit, if set, is called with the lock held after each commit.
+	OnCommit func(s *Store)
+
+	mu      sync.Mutex
+	items   map[key]item
+	indexed map[key]item
+	behind  []key
+	commits int
+}
+
+// NewStore is an empty store whose indexes lag by three writes.
+func NewStore() *Store {
+	return &Store{Lag: 3, Calls: &Calls{}, items: map[key]item{}, indexed: map[key]item{}}
+}
+
+// CatchUp makes every index show everything.
+func (s *Store) CatchUp() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.behind = nil
+	s.indexed = maps.Clone(s.items)
+}
+
+// Commits is how many commits have been made.
+func (s *Store) Commits() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.commits
+}
+
+// Load implements control.Store.
+func (s *Store) Load(ctx context.Context, records ...control.Record) error {
+	return s.Calls.do(ctx, "Load", func() error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for _, r := range records {
+			s.load(r)
+		}
+		return nil
+	})
+}
+
+func (s *Store) load(r control.Record) {
+	it, ok := s.items[key{r.Kind(), r.Key()}]
+	if !ok {
+		blank(r)
+		return
+	}
+	decode(it, r)
+}
+
+// Commit implements control.Store.
+func (s *Store) Commit(ctx context.Context, writes ...control.Write) error {
+	return s.Calls.do(ctx, "Commit", func() error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if err := s.conditions(writes); err != nil {
+			return err
+		}
+		for _, w := range writes {
+			k := key{w.Record.Kind(), w.Record.Key()}
+			switch w.Op {
+			case control.PutOp:
+				*w.Record.Revision()++
+				s.write(k, item{*w.Record.Revision(), encode(w.Record)})
+			case control.DeleteOp:
+				delete(s.items, k)
+				s.lag(k)
+			case control.CheckOp:
+			}
+		}
+		s.commits++
+		if s.OnCommit != nil {
+			s.OnCommit(s)
+		}
+		return nil
+	})
+}
+
+func (s *Store) conditions(writes []control.Write) error {
+	if len(writes) == 0 || len(writes) > 100 {
+		return fault.New(fault.Invalid, "commit of %d writes; 1 to 100 are allowed", len(writes))
+	}
+	seen := map[key]bool{}
+	for _, w := range writes {
+		k := key{w.Record.Kind(), w.Record.Key()}
+		if k.key == "" || seen[k] {
+			return fault.New(fault.Invalid, "commit of %s %q: no key, or written twice", k.kind, k.key)
+		}
+		seen[k] = true
+	}
+	for k := range seen {
+		for _, w := range writes {
+			if (key{w.Record.Kind(), w.Record.Key()}) == k && s.items[k].version != *w.Record.Revision() {
+				return fault.New(fault.Conflict, "%s %s has version %d, not %d", k.kind, k.key, s.items[k].version, *w.Record.Revision())
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Store) write(k key, it item) {
+	s.items[k] = it
+	s.lag(k)
+}
+
+func (s *Store) lag(k key) {
+	s.behind = append(s.behind, k)
+	for len(s.behind) > s.Lag {
+		old := s.behind[0]
+		s.behind = s.behind[1:]
+		if it, ok := s.items[old]; ok {
+			s.indexed[old] = it
+		} else {
+			delete(s.indexed, old)
+		}
+	}
+}
+
+// Renew implements control.Store.
+func (s *Store) Renew(ctx context.Context, r control.Renewal) (lease *control.Lease, renewed bool, err error) {
+	err = s.Calls.do(ctx, "Renew", func() error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		l := &control.Lease{ID: r.ID}
+		s.load(l)
+		if l.Version == 0 {
+			return fault.New(fault.NotFound, "no lease of instance %s", r.ID)
+		}
+		if l.Incarnation == r.Incarnation && r.Sent.After(l.Sent) {
+			l.Sent, renewed = r.Sent, true
+			if l.Session != r.Session {
+				l.PrevSession, l.Session = l.Session, r.Session
+			}
+			l.Beats++
+			l.Version++
+			s.write(key{control.LeaseKind, l.ID}, item{l.Version, encode(l)})
+		}
+		lease = l
+		return nil
+	})
+	return lease, renewed, err
+}
+
+// TaskIDs implements control.Store over the lagging index.
+func (s *Store) TaskIDs(ctx context.Context, q control.TaskQuery, page control.Page) (ids []string, next string, err error) {
+	err = s.Calls.do(ctx, "TaskIDs", func() error {
+		type row struct{ since, id string }
+		var rows []row
+		each(s, control.TaskKind, true, func(t *control.Task) {
+			if matches(q, t) {
+				rows = append(rows, row{fmt.Sprintf("%020d#%s", t.CreatedAt.UnixNano(), t.ID), t.ID})
+			}
+		})
+		slices.SortFunc(rows, func(a, b row) int { return cmp.Compare(a.since, b.since) })
+		rows, next = cut(rows, page, func(r row) string { return r.since })
+		for _, r := range rows {
+			ids = append(ids, r.id)
+		}
+		return nil
+	})
+	return ids, next, err
+}
+
+func matches(q control.TaskQuery, t *control.Task) bool {
+	switch {
+	case q.OnInstance != "":
+		return t.LastStatus.Open() && t.Instance == q.OnInstance
+	case q.Group != "":
+		return t.Cluster == q.Cluster && t.Group == q.Group
+	case q.Waiting != "":
+		return t.Cluster == q.Cluster && t.WaitingFor() == q.Waiting
+	}
+	return t.Cluster == q.Cluster
+}
+
+// InstanceIDs implements control.Store over the lagging index.
+func (s *Store) InstanceIDs(ctx context.Context, cluster string, page control.Page) (ids []string, next string, err error) {
+	err = s.Calls.do(ctx, "InstanceIDs", func() error {
+		each(s, control.InstanceKind, true, func(in *control.Instance) {
+			if in.Cluster == cluster {
+				ids = append(ids, in.ID)
+			}
+		})
+		slices.Sort(ids)
+		ids, next = cut(ids, page, func(id string) string { return id })
+		return nil
+	})
+	return ids, next, err
+}
+
+// Leases implements control.Store.
+func (s *Store) Leases(ctx context.Context) (*control.LeaseScan, error) {
+	scan := &control.LeaseScan{}
+	err := s.Calls.do(ctx, "Leases", func() error {
+		each(s, control.LeaseKind, false, func(l *control.Lease) { scan.Leases = append(scan.Leases, *l) })
+		each(s, control.ProbeKind, false, func(p *control.Probe) { scan.Probes = append(scan.Probes, *p) })
+		each(s, control.BrakeKind, false, func(b *control.Brake) { scan.Brakes = append(scan.Brakes, *b) })
+		each(s, control.GuardKind, false, func(g *control.Guard) { scan.Guard = *g })
+		slices.SortFunc(scan.Leases, func(a, b control.Lease) int { return cmp.Compare(a.ID, b.ID) })
+		return nil
+	})
+	return scan, err
+}
+
+// Clusters implements control.Store.
+func (s *Store) Clusters(ctx context.Context, page control.Page) (names []string, next string, err error) {
+	err = s.Calls.do(ctx, "Clusters", func() error {
+		each(s, control.ClusterKind, false, func(c *control.Cluster) { names = append(names, c.Name) })
+		slices.Sort(names)
+		names, next = cut(names, page, func(n string) string { return n })
+		return nil
+	})
+	return names, next, err
+}
+
+// Families implements control.Store.
+func (s *Store) Families(ctx context.Context, prefix string, page control.Page) (families []control.Family, next string, err error) {
+	err = s.Calls.do(ctx, "Families", func() error {
+		each(s, control.FamilyKind, false, func(f *control.Family) {
+			if strings.HasPrefix(f.Name, prefix) {
+				families = append(families, *f)
+			}
+		})
+		slices.SortFunc(families, func(a, b control.Family) int { return cmp.Compare(a.Name, b.Name) })
+		families, next = cut(families, page, func(f control.Family) string { return f.Name })
+		return nil
+	})
+	return families, next, err
+}
+
+// Revisions implements control.Store.
+func (s *Store) Revisions(ctx context.Context, family string, descending bool, page control.Page) (all []control.Definition, next string, err error) {
+	err = s.Calls.do(ctx, "Revisions", func() error {
+		each(s, control.DefinitionKind, false, func(d *control.Definition) {
+			if d.Family == family {
+				d.Definition = nil
+				all = append(all, *d)
+			}
+		})
+		sort := func(d control.Definition) string {
+			if descending {
+				return fmt.Sprintf("%010d", 1<<31-d.Number)
+			}
+			return fmt.Sprintf("%010d", d.Number)
+		}
+		slices.SortFunc(all, func(a, b control.Definition) int { return cmp.Compare(sort(a), sort(b)) })
+		all, next = cut(all, page, sort)
+		return nil
+	})
+	return all, next, err
+}
+
+func cut[T any](rows []T, page control.Page, sort func(T) string) ([]T, string) {
+	limit := page.Limit
+	if limit <= 0 || limit > 1000 {
+		limit = 1000
+	}
+	start := 0
+	if page.After != "" {
+		start, _ = slices.BinarySearchFunc(rows, page.After, func(r T, after string) int {
+			if sort(r) <= after {
+				return -1
+			}
+			return 1
+		})
+	}
+	rows = rows[start:]
+	if len(rows) > limit {
+		return rows[:limit], sort(rows[limit-1])
+	}
+	return rows, ""
+}
+
+// each calls f with a copy of every record of a kind, in key order.
+func each[T any, P interface {
+	*T
+	control.Record
+}](s *Store, kind control.Kind, lagging bool, f func(P)) {
+	s.mu.Lock()
+	from := s.items
+	if lagging {
+		from = s.indexed
+	}
+	var all []P
+	for _, k := range slices.SortedFunc(maps.Keys(from), func(a, b key) int { return cmp.Compare(a.key, b.key) }) {
+		if k.kind == kind {
+			r := P(new(T))
+			decode(from[k], r)
+			all = append(all, r)
+		}
+	}
+	s.mu.Unlock()
+	for _, r := range all {
+		f(r)
+	}
+}
+
+func encode(r control.Record) []byte {
+	b, err := json.Marshal(r)
+	if err != nil {
+		panic(fmt.Sprintf("controltest: encode %s %s: %v", r.Kind(), r.Key(), err))
+	}
+	return b
+}
+
+func decode(it item, r control.Record) {
+	zero(r)
+	if err := json.Unmarshal(it.doc, r); err != nil {
+		panic(fmt.Sprintf("controltest: decode %s: %v", r.Kind(), err))
+	}
+	*r.Revision() = it.version
+}
