@@ -8,6 +8,8 @@ type Control struct {
 	Region    string `env:"LONGSHORE_REGION" need:"true"`
 	Account   string `env:"LONGSHORE_ACCOUNT" need:"true"`
 	Partition string `env:"LONGSHORE_PARTITION" def:"aws"`
+	// StackName is the value of the metrics' one dimension, "Stack".
+	StackName string `env:"LONGSHORE_STACK_NAME" def:"Longshore"`
 
 	TasksTable     string `env:"LONGSHORE_TASKS_TABLE" need:"true"`
 	InstancesTable string `env:"LONGSHORE_INSTANCES_TABLE" need:"true"`

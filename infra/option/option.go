@@ -1,0 +1,303 @@
+// Package option reads the context of the CDK app (`cdk deploy -c key=value`,
+// or "context" in cdk.json) into typed options, and refuses what it does not
+// understand by name. It knows neither the CDK nor any file. infra's main and
+// stack import it.
+package option
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/longshore-run/longshore/shared/setting"
+)
+
+// Prefix starts every context key of ours; the CDK's own start with "@aws-cdk/".
+const Prefix = "longshore:"
+
+// Architectures of a function, as Lambda calls them.
+const (
+	ARM64  = "arm64"
+	X86_64 = "x86_64"
+)
+
+// Options is what one deployment is made with.
+type Options struct {
+	// Name is the stack's name, and the dimension of its metrics.
+	Name string
+	// Local is a deployment into an emulator: nothing of it outlives the stack,
+	// plain http is allowed, and messages may say who sent them.
+	Local bool
+	// Architecture is ARM64 or X86_64.
+	Architecture string
+	// Dist is the folder that holds lambda/<GOARCH>/<function>/bootstrap.
+	Dist string
+	// Build says that the app compiles the functions into Dist itself.
+	Build bool
+	// EnforceSSL denies plain http on the queues and the topic.
+	EnforceSSL bool
+	// Retain keeps tables and logs when the stack is deleted.
+	Retain bool
+	// LogDays is how long the functions' logs are kept.
+	LogDays int
+	// WaitingAlarm is the age of a waiting task that raises an alarm.
+	WaitingAlarm time.Duration
+	// AgentPolicies are ARNs of managed policies that the agent's role gets as
+	// well, for instance to pull images from ECR or to be managed by SSM.
+	AgentPolicies []string
+	// Control holds the tunable settings of the functions and their defaults;
+	// what names a resource is filled in by the stack.
+	Control setting.Control
+}
+
+// GOARCH is what Go calls the architecture.
+func (o Options) GOARCH() string {
+	if o.Architecture == X86_64 {
+		return "amd64"
+	}
+	return ARM64
+}
+
+// CommandQueueStart is what the names of the instances' command queues start
+// with: two stacks in one account never touch each other's queues.
+func (o Options) CommandQueueStart() string { return strings.ToLower(o.Name) + "-cmd-" }
+
+// Read makes options of the app's context. hostArch is this machine's GOARCH,
+// which functions are built for when they run on it. The error lists every
+// fault, each naming its key.
+func Read(context map[string]any, hostArch string) (Options, error) {
+	r := reader{context: context}
+	o := Options{
+		Name:  r.text("name", "Longshore"),
+		Local: r.flag("local", false),
+		Dist:  r.text("dist", "dist"),
+		Build: r.flag("build", true),
+	}
+	o.Architecture = r.oneOf("architecture", defaultArchitecture(o.Local, hostArch), ARM64, X86_64)
+	o.EnforceSSL = r.flag("enforceSSL", !o.Local)
+	o.Retain = r.oneOf("removal", removal(!o.Local), removal(true), removal(false)) == removal(true)
+	o.LogDays = r.days("logDays", 30)
+	o.WaitingAlarm = r.duration("waitingAlarm", 15*time.Minute, time.Minute, 24*time.Hour)
+	o.AgentPolicies = r.list("agentPolicies")
+	if !validName(o.Name) {
+		r.fault("name", "must start with a letter and have at most 40 letters, digits and hyphens")
+	}
+	for _, arn := range o.AgentPolicies {
+		if !strings.HasPrefix(arn, "arn:") || !strings.Contains(arn, ":policy/") {
+			r.fault("agentPolicies", "must be ARNs of managed policies, separated by commas")
+			break
+		}
+	}
+	o.Control = r.control(o.Local)
+	r.unknown()
+	return o, errors.Join(r.faults...)
+}
+
+func defaultArchitecture(local bool, hostArch string) string {
+	if local && hostArch == "amd64" {
+		return X86_64
+	}
+	return ARM64
+}
+
+func removal(retain bool) string {
+	if retain {
+		return "retain"
+	}
+	return "destroy"
+}
+
+func validName(s string) bool {
+	if s == "" || len(s) > 40 || !letter(s[0]) {
+		return false
+	}
+	for i := range len(s) {
+		if c := s[i]; !letter(c) && c != '-' && (c < '0' || c > '9') {
+			return false
+		}
+	}
+	return true
+}
+
+func letter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
+
+// Retentions are the numbers of days CloudWatch Logs accepts and we offer.
+func Retentions() []int { return []int{1, 3, 5, 7, 14, 30, 60, 90, 180, 365, 731} }
+
+// Tunables maps the context keys of the functions' settings to the variables
+// they set. Settings that name a resource of the stack are not among them.
+func Tunables() map[string]string {
+	const start = "LONGSHORE_"
+	out := map[string]string{}
+	for _, name := range setting.Names(setting.Control{}) {
+		if givenByStack(name) {
+			continue
+		}
+		words := strings.Split(strings.ToLower(strings.TrimPrefix(name, start)), "_")
+		for i, w := range words[1:] {
+			words[i+1] = strings.ToUpper(w[:1]) + w[1:]
+		}
+		out[strings.Join(words, "")] = name
+	}
+	return out
+}
+
+func givenByStack(variable string) bool {
+	switch variable {
+	case "LONGSHORE_REGION", "LONGSHORE_ACCOUNT", "LONGSHORE_PARTITION",
+		"LONGSHORE_STACK_NAME", "LONGSHORE_COMMAND_QUEUE_NAME_START":
+		return true
+	}
+	return strings.HasSuffix(variable, "_TABLE") || strings.HasSuffix(variable, "_URL")
+}
+
+// reader collects faults, so that the user sees all of them at once.
+type reader struct {
+	context map[string]any
+	known   []string
+	faults  []error
+}
+
+func (r *reader) fault(key, format string, args ...any) {
+	r.faults = append(r.faults, fmt.Errorf("context %s%s=%q: %s", Prefix, key, r.raw(key), fmt.Sprintf(format, args...)))
+}
+
+// raw is the value as text: -c gives strings, cdk.json any JSON value.
+func (r *reader) raw(key string) string {
+	switch v := r.context[Prefix+key].(type) {
+	case nil:
+		return ""
+	case string:
+		return strings.TrimSpace(v)
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	case []any:
+		parts := make([]string, len(v))
+		for i, p := range v {
+			parts[i] = fmt.Sprint(p)
+		}
+		return strings.Join(parts, ",")
+	default:
+		return fmt.Sprint(v)
+	}
+}
+
+func (r *reader) text(key, def string) string {
+	r.known = append(r.known, key)
+	if s := r.raw(key); s != "" {
+		return s
+	}
+	return def
+}
+
+func (r *reader) flag(key string, def bool) bool {
+	b, err := strconv.ParseBool(r.text(key, strconv.FormatBool(def)))
+	if err != nil {
+		r.fault(key, "must be true or false")
+	}
+	return b
+}
+
+func (r *reader) oneOf(key, def string, allowed ...string) string {
+	s := r.text(key, def)
+	if !slices.Contains(allowed, s) {
+		r.fault(key, "must be one of %s", strings.Join(allowed, ", "))
+	}
+	return s
+}
+
+func (r *reader) days(key string, def int) int {
+	n, err := strconv.Atoi(r.text(key, strconv.Itoa(def)))
+	if err != nil || !slices.Contains(Retentions(), n) {
+		r.fault(key, "must be one of %s", strings.Trim(strings.ReplaceAll(fmt.Sprint(Retentions()), " ", ", "), "[]"))
+	}
+	return n
+}
+
+func (r *reader) duration(key string, def, least, most time.Duration) time.Duration {
+	d, err := time.ParseDuration(r.text(key, def.String()))
+	switch {
+	case err != nil:
+		r.fault(key, "must be a duration such as 90s")
+	case d < least || d > most:
+		r.fault(key, "must be at least %s and at most %s", least, most)
+	}
+	return d
+}
+
+func (r *reader) list(key string) []string {
+	var out []string
+	for part := range strings.SplitSeq(r.text(key, ""), ",") {
+		if part = strings.TrimSpace(part); part != "" {
+			out = append(out, part)
+		}
+	}
+	return out
+}
+
+// control reads the tunable settings by the rules of shared/setting itself, one
+// at a time, so that a fault can name the context key in place of the variable.
+func (r *reader) control(local bool) setting.Control {
+	values := map[string]string{}
+	for _, name := range setting.Names(setting.Control{}) {
+		if givenByStack(name) {
+			values[name] = "given by the stack"
+		}
+	}
+	tunables := Tunables()
+	for _, key := range slices.Sorted(maps.Keys(tunables)) {
+		name, text := tunables[key], r.text(key, "")
+		if text == "" {
+			continue
+		}
+		err := setting.FromEnv(&setting.Control{}, lookup(values, name, text))
+		if err != nil {
+			r.fault(key, "%s", strings.TrimPrefix(err.Error(), fmt.Sprintf("%s=%q: ", name, text)))
+			continue
+		}
+		values[name] = text
+	}
+	if _, set := values["LONGSHORE_SENDER_FROM_BODY"]; local && !set {
+		values["LONGSHORE_SENDER_FROM_BODY"] = "true"
+	}
+	var c setting.Control
+	if err := setting.FromEnv(&c, lookup(values, "", "")); err != nil {
+		r.faults = append(r.faults, err)
+	}
+	if c.SenderFromBody && !local {
+		r.fault("senderFromBody", "is for emulators: on AWS it would let any instance speak for any other (needs %slocal=true)", Prefix)
+	}
+	if c.SuspectAfter <= c.HeartbeatEvery {
+		r.fault("suspectAfter", "%s must be longer than heartbeatEvery, %s", c.SuspectAfter, c.HeartbeatEvery)
+	}
+	if c.ReapAfter <= c.SuspectAfter {
+		r.fault("reapAfter", "%s must be longer than suspectAfter, %s", c.ReapAfter, c.SuspectAfter)
+	}
+	return c
+}
+
+func lookup(values map[string]string, name, text string) func(string) (string, bool) {
+	return func(n string) (string, bool) {
+		if n == name {
+			return text, true
+		}
+		v, ok := values[n]
+		return v, ok
+	}
+}
+
+// unknown refuses keys of ours that nothing reads: a misspelt setting must not
+// be a silent default.
+func (r *reader) unknown() {
+	for _, full := range slices.Sorted(maps.Keys(r.context)) {
+		key, ours := strings.CutPrefix(full, Prefix)
+		if ours && !slices.Contains(r.known, key) {
+			slices.Sort(r.known)
+			r.fault(key, "is not known; known are %s", strings.Join(r.known, ", "))
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package option_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/longshore-run/longshore/infra/option"
+)
+
+func TestRead_DefaultsAreForARealAccount(t *testing.T) {
+	o, err := option.Read(map[string]any{"@aws-cdk/some:flag": true}, "amd64")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.Name != "Longshore" || o.Local || !o.Retain || !o.EnforceSSL || !o.Build ||
+		o.Architecture != option.ARM64 || o.GOARCH() != "arm64" || o.LogDays != 30 || o.Dist != "dist" {
+		t.Errorf("read %+v", o)
+	}
+	if o.CommandQueueStart() != "longshore-cmd-" {
+		t.Errorf("command queues start with %q, the agent's default is longshore-cmd-", o.CommandQueueStart())
+	}
+	if o.Control.HeartbeatEvery != time.Minute || o.Control.SenderFromBody {
+		t.Errorf("control %+v", o.Control)
+	}
+}
+
+func TestRead_LocalTurnsOnWhatOnlyAnEmulatorNeeds(t *testing.T) {
+	o, err := option.Read(map[string]any{
+		"longshore:local":          "true",
+		"longshore:heartbeatEvery": "5s",
+		"longshore:suspectAfter":   "15s",
+	}, "amd64")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.Retain || o.EnforceSSL || !o.Control.SenderFromBody || o.GOARCH() != "amd64" {
+		t.Errorf("read %+v", o)
+	}
+	if o.Control.HeartbeatEvery != 5*time.Second || o.Control.ReapAfter != 10*time.Minute {
+		t.Errorf("control %+v", o.Control)
+	}
+}
+
+func TestRead_AcceptsWhatCdkJSONHolds(t *testing.T) {
+	o, err := option.Read(map[string]any{
+		"longshore:local":         true,
+		"longshore:logDays":       float64(7),
+		"longshore:agentPolicies": []any{"arn:aws:iam::aws:policy/A", "arn:aws:iam::aws:policy/B"},
+	}, "arm64")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !o.Local || o.LogDays != 7 || len(o.AgentPolicies) != 2 || o.GOARCH() != "arm64" {
+		t.Errorf("read %+v", o)
+	}
+}
+
+func TestRead_NamesTheBadKey(t *testing.T) {
+	for _, c := range []struct {
+		key  string
+		bad  any
+		want string
+	}{
+		{"heartbeatEvery", "often", `context longshore:heartbeatEvery="often": must be a duration such as 90s`},
+		{"heartbeatEvery", "10ms", `context longshore:heartbeatEvery="10ms": must be at least 1s`},
+		{"logLevel", "loud", `context longshore:logLevel="loud": must be one of debug, info, warn, error`},
+		{"architecture", "amd64", `context longshore:architecture="amd64": must be one of arm64, x86_64`},
+		{"removal", "keep", `context longshore:removal="keep": must be one of retain, destroy`},
+		{"logDays", "31", `context longshore:logDays="31": must be one of 1, 3, 5,`},
+		{"local", "perhaps", `context longshore:local="perhaps": must be true or false`},
+		{"name", "1st", `context longshore:name="1st": must start with a letter`},
+		{"waitingAlarm", "1s", `context longshore:waitingAlarm="1s": must be at least 1m0s`},
+		{"agentPolicies", "admin", `context longshore:agentPolicies="admin": must be ARNs of managed policies`},
+		{"senderFromBody", "true", `context longshore:senderFromBody="true": is for emulators`},
+		{"suspectAfter", "30s", `context longshore:suspectAfter="30s": 30s must be longer than heartbeatEvery, 1m0s`},
+		{"reapAfter", "2m", `context longshore:reapAfter="2m": 2m0s must be longer than suspectAfter, 3m0s`},
+		{"hartbeatEvery", "5s", `context longshore:hartbeatEvery="5s": is not known; known are agentPolicies, architecture,`},
+	} {
+		t.Run(c.key, func(t *testing.T) {
+			_, err := option.Read(map[string]any{"longshore:" + c.key: c.bad}, "amd64")
+			if err == nil {
+				t.Fatal("accepted")
+			}
+			if !strings.HasPrefix(err.Error(), c.want) {
+				t.Errorf("got  %v\nwant %s…", err, c.want)
+			}
+			if strings.Contains(err.Error(), "\n") {
+				t.Errorf("more than one line for one fault:\n%v", err)
+			}
+		})
+	}
+}
+
+func TestTunables_CoverTheSettingsAnOperatorMayTurn(t *testing.T) {
+	got := option.Tunables()
+	for key, variable := range map[string]string{
+		"heartbeatEvery": "LONGSHORE_HEARTBEAT_EVERY",
+		"suspectAfter":   "LONGSHORE_SUSPECT_AFTER",
+		"reapAfter":      "LONGSHORE_REAP_AFTER",
+		"senderFromBody": "LONGSHORE_SENDER_FROM_BODY",
+		"logLevel":       "LONGSHORE_LOG_LEVEL",
+		"keepFor":        "LONGSHORE_KEEP_FOR",
+	} {
+		if got[key] != variable {
+			t.Errorf("%s sets %q, want %s", key, got[key], variable)
+		}
+	}
+	for key := range got {
+		if strings.Contains(key, "Table") || strings.Contains(key, "Url") || key == "region" {
+			t.Errorf("%s names a resource and must not be tunable", key)
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package stack
+
+import (
+	"slices"
+
+	"github.com/longshore-run/longshore/infra/construct/identity"
+	"github.com/longshore-run/longshore/shared/schema"
+)
+
+// allow is everything a function's role may do, besides writing its own log.
+// A transaction is no action of its own: its parts are.
+func (s *Stack) allow(name string) []identity.Statement {
+	everywhere := []string{schema.Tasks, schema.Instances, schema.Leases, schema.Catalog}
+	switch name {
+	case readapi:
+		return s.read(everywhere...)
+	case api:
+		return join(s.readWrite(everywhere...),
+			s.send(s.admission.QueueArn(), s.services.QueueArn(), s.commandQueues()))
+	case admission:
+		return join(s.readWrite(everywhere...),
+			s.consume(s.admission.QueueArn()),
+			s.send(s.commandQueues()))
+	case statechange:
+		return join(s.readWrite(everywhere...),
+			s.consume(s.reports.QueueArn(), s.heartbeats.QueueArn()),
+			s.send(s.reports.Dead.QueueArn(), s.heartbeats.Dead.QueueArn(),
+				s.admission.QueueArn(), s.services.QueueArn(), s.commandQueues()),
+			// The machine's inbox: made, tagged with its owner, mended.
+			allowed(s.commandQueues(), "sqs:CreateQueue", "sqs:GetQueueUrl", "sqs:GetQueueAttributes",
+				"sqs:SetQueueAttributes", "sqs:TagQueue"))
+	case reaper:
+		return join(s.readWrite(everywhere...),
+			allowed(s.tables[schema.Leases].TableArn(), "dynamodb:Scan"),
+			s.send(s.heartbeats.QueueArn(), s.admission.QueueArn(), s.services.QueueArn(), s.commandQueues()),
+			allowed(s.heartbeats.QueueArn(), "sqs:GetQueueAttributes"),
+			allowed(s.commandQueues(), "sqs:GetQueueUrl", "sqs:DeleteQueue"))
+	case services:
+		return join(s.readWrite(schema.Tasks, schema.Instances, schema.Catalog),
+			s.read(schema.Leases),
+			s.consume(s.services.QueueArn()),
+			s.send(s.admission.QueueArn(), s.commandQueues()))
+	}
+	panic("stack: no rights are written down for " + name)
+}
+
+// read allows reading of tables and of each of their indexes by name.
+func (s *Stack) read(roles ...string) []identity.Statement {
+	var tables, queried []*string
+	for _, role := range roles {
+		t := s.tables[role]
+		tables = append(tables, t.TableArn())
+		queried = append(append(queried, t.TableArn()), t.Indexes...)
+	}
+	return []identity.Statement{
+		{Actions: []string{"dynamodb:GetItem", "dynamodb:BatchGetItem"}, Resources: tables},
+		{Actions: []string{"dynamodb:Query"}, Resources: queried},
+	}
+}
+
+func (s *Stack) readWrite(roles ...string) []identity.Statement {
+	out := s.read(roles...)
+	return append(out, identity.Statement{
+		Actions: []string{
+			"dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem", "dynamodb:ConditionCheckItem",
+		},
+		Resources: out[0].Resources,
+	})
+}
+
+func (s *Stack) send(queues ...*string) []identity.Statement {
+	return []identity.Statement{{Actions: []string{"sqs:SendMessage"}, Resources: queues}}
+}
+
+// consume is what Lambda's poller does with the function's role.
+func (s *Stack) consume(queues ...*string) []identity.Statement {
+	return []identity.Statement{{
+		Actions:   []string{"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility", "sqs:GetQueueAttributes"},
+		Resources: queues,
+	}}
+}
+
+func allowed(resource *string, actions ...string) []identity.Statement {
+	return []identity.Statement{{Actions: actions, Resources: []*string{resource}}}
+}
+
+func join(parts ...[]identity.Statement) []identity.Statement { return slices.Concat(parts...) }
