@@ -1,0 +1,185 @@
+package taskdef
+
+import "slices"
+
+// Reasons that stand at several members of a container.
+const (
+	noSecrets = "the agent reads no secrets and files from other services"
+	noHealth  = "the agent runs no health checks"
+	noRestart = "a container that ends is not started again within its task"
+	noShare   = "a GPU is given whole"
+	noGroup   = "containers of a task do not share volumes and names"
+)
+
+// box is the path of a container's members.
+const box = "containerDefinitions[]."
+
+func containerMembers() []Member {
+	return slices.Concat([]Member{
+		run("containerDefinitions", Objects),
+		run(box+"name", String),
+		run(box+"image", String),
+		run(box+"cpu", Integer),
+		run(box+"memory", Integer),
+		run(box+"memoryReservation", Integer),
+		run(box+"essential", Boolean),
+		run(box+"entryPoint", Strings),
+		run(box+"command", Strings),
+		run(box+"user", String),
+		run(box+"workingDirectory", String),
+		run(box+"hostname", String),
+		run(box+"privileged", Boolean),
+		run(box+"readonlyRootFilesystem", Boolean),
+		run(box+"interactive", Boolean),
+		run(box+"pseudoTerminal", Boolean),
+		run(box+"stopTimeout", Integer),
+		run(box+"environment", Objects),
+		run(box+"environment[].name", String),
+		run(box+"environment[].value", String),
+		run(box+"dockerLabels", StringMap),
+		run(box+"dockerSecurityOptions", Strings),
+		run(box+"dnsServers", Strings),
+		run(box+"dnsSearchDomains", Strings),
+		run(box+"extraHosts", Objects),
+		run(box+"extraHosts[].hostname", String),
+		run(box+"extraHosts[].ipAddress", String),
+		run(box+"mountPoints", Objects),
+		run(box+"mountPoints[].sourceVolume", String),
+		run(box+"mountPoints[].containerPath", String),
+		run(box+"mountPoints[].readOnly", Boolean),
+		run(box+"systemControls", Objects),
+		run(box+"systemControls[].namespace", String),
+		run(box+"systemControls[].value", String),
+		run(box+"ulimits", Objects),
+		run(box+"ulimits[].name", String, can("core", "cpu", "data", "fsize", "locks", "memlock", "msgqueue", "nice",
+			"nofile", "nproc", "rss", "rtprio", "rttime", "sigpending", "stack")...),
+		run(box+"ulimits[].softLimit", Integer),
+		run(box+"ulimits[].hardLimit", Integer),
+	}, portMembers(), logMembers(), orderMembers(), environmentFileMembers(box[:len(box)-1]), resourceMembers(box[:len(box)-1]),
+		outsideMembers())
+}
+
+func portMembers() []Member {
+	return []Member{
+		run(box+"portMappings", Objects),
+		run(box+"portMappings[].containerPort", Integer),
+		run(box+"portMappings[].hostPort", Integer),
+		run(box+"portMappings[].protocol", String, can("tcp", "udp")...),
+		// A name and an application protocol mean something to Service Connect alone, which services refuse: here they
+		// are labels, kept and shown.
+		run(box+"portMappings[].name", String),
+		run(box+"portMappings[].appProtocol", String, can("http", "http2", "grpc")...),
+		later(box+"portMappings[].containerPortRange", String, "ports are published one by one"),
+	}
+}
+
+func logMembers() []Member {
+	drivers := append(can("json-file", "syslog", "journald", "gelf", "fluentd", "awslogs", "splunk", "none"),
+		Choice{Text: "awsfirelens", State: Never, Why: noFirelens})
+	return []Member{
+		run(box+"logConfiguration", Object),
+		run(box+"logConfiguration.logDriver", String, drivers...),
+		run(box+"logConfiguration.options", StringMap),
+		later(box+"logConfiguration.secretOptions", Objects, noSecrets),
+		later(box+"logConfiguration.secretOptions[].name", String, noSecrets),
+		later(box+"logConfiguration.secretOptions[].valueFrom", String, noSecrets),
+		never(box+"firelensConfiguration", Object, noFirelens),
+		never(box+"firelensConfiguration.type", String, noFirelens, can("fluentd", "fluentbit")...),
+		never(box+"firelensConfiguration.options", StringMap, noFirelens),
+	}
+}
+
+// orderMembers are those by which the containers of a task wait for, watch and share with each other.
+func orderMembers() []Member {
+	const wait = "a container waits for the start of another, not for more"
+	return []Member{
+		run(box+"dependsOn", Objects),
+		run(box+"dependsOn[].containerName", String),
+		run(box+"dependsOn[].condition", String, Choice{Text: ConditionStart},
+			Choice{Text: ConditionComplete, State: Later, Why: wait},
+			Choice{Text: ConditionSuccess, State: Later, Why: wait},
+			Choice{Text: ConditionHealthy, State: Later, Why: wait}),
+		later(box+"startTimeout", Integer, wait),
+		later(box+"healthCheck", Object, noHealth),
+		later(box+"healthCheck.command", Strings, noHealth),
+		later(box+"healthCheck.interval", Integer, noHealth),
+		later(box+"healthCheck.timeout", Integer, noHealth),
+		later(box+"healthCheck.retries", Integer, noHealth),
+		later(box+"healthCheck.startPeriod", Integer, noHealth),
+		later(box+"restartPolicy", Object, noRestart),
+		later(box+"restartPolicy.enabled", Boolean, noRestart),
+		later(box+"restartPolicy.ignoredExitCodes", Integers, noRestart),
+		later(box+"restartPolicy.restartAttemptPeriod", Integer, noRestart),
+		later(box+"links", Strings, noGroup),
+		later(box+"volumesFrom", Objects, noGroup),
+		later(box+"volumesFrom[].sourceContainer", String, noGroup),
+		later(box+"volumesFrom[].readOnly", Boolean, noGroup),
+		later(box+"disableNetworking", Boolean, "networkMode none does it for a whole task"),
+	}
+}
+
+// outsideMembers are those for which the agent needs somebody else's service.
+func outsideMembers() []Member {
+	const login = "images are pulled with the engine's own credentials"
+	const domain = "instances do not join an Active Directory"
+	return []Member{
+		later(box+"secrets", Objects, noSecrets),
+		later(box+"secrets[].name", String, noSecrets),
+		later(box+"secrets[].valueFrom", String, noSecrets),
+		later(box+"repositoryCredentials", Object, login),
+		later(box+"repositoryCredentials.credentialsParameter", String, login),
+		later(box+"versionConsistency", String, "tags are not resolved to digests for a service", can("enabled", "disabled")...),
+		never(box+"credentialSpecs", Strings, domain),
+	}
+}
+
+func environmentFileMembers(at string) []Member {
+	return []Member{
+		later(at+".environmentFiles", Objects, noSecrets),
+		later(at+".environmentFiles[].value", String, noSecrets),
+		later(at+".environmentFiles[].type", String, noSecrets, can("s3")...),
+	}
+}
+
+func resourceMembers(at string) []Member {
+	at += ".resourceRequirements"
+	return []Member{
+		run(at, Objects),
+		run(at+"[].type", String, Choice{Text: ResourceGPU},
+			Choice{Text: "InferenceAccelerator", State: Never, Why: noElastic},
+			Choice{Text: "NeuronDevice", State: Never, Why: noManaged}),
+		run(at+"[].value", String),
+		later(at+"[].sharingStrategy", Object, noShare),
+		later(at+"[].sharingStrategy.nvidiaMps", Object, noShare),
+		later(at+"[].sharingStrategy.nvidiaMps.memory", Integer, noShare),
+		later(at+"[].sharingStrategy.nvidiaMps.maxComputePercent", Integer, noShare),
+	}
+}
+
+func linuxMembers() []Member {
+	const linux = box + "linuxParameters"
+	const swap = "swap is left as the instance has it"
+	capabilities := can("ALL", "AUDIT_CONTROL", "AUDIT_WRITE", "BLOCK_SUSPEND", "CHOWN", "DAC_OVERRIDE", "DAC_READ_SEARCH",
+		"FOWNER", "FSETID", "IPC_LOCK", "IPC_OWNER", "KILL", "LEASE", "LINUX_IMMUTABLE", "MAC_ADMIN", "MAC_OVERRIDE", "MKNOD",
+		"NET_ADMIN", "NET_BIND_SERVICE", "NET_BROADCAST", "NET_RAW", "SETFCAP", "SETGID", "SETPCAP", "SETUID", "SYS_ADMIN",
+		"SYS_BOOT", "SYS_CHROOT", "SYS_MODULE", "SYS_NICE", "SYS_PACCT", "SYS_PTRACE", "SYS_RAWIO", "SYS_RESOURCE", "SYS_TIME",
+		"SYS_TTY_CONFIG", "SYSLOG", "WAKE_ALARM")
+	return []Member{
+		run(linux, Object),
+		run(linux+".initProcessEnabled", Boolean),
+		run(linux+".capabilities", Object),
+		run(linux+".capabilities.add", Strings, capabilities...),
+		run(linux+".capabilities.drop", Strings, capabilities...),
+		run(linux+".devices", Objects),
+		run(linux+".devices[].hostPath", String),
+		run(linux+".devices[].containerPath", String),
+		run(linux+".devices[].permissions", Strings, can("read", "write", "mknod")...),
+		run(linux+".sharedMemorySize", Integer),
+		run(linux+".tmpfs", Objects),
+		run(linux+".tmpfs[].containerPath", String),
+		run(linux+".tmpfs[].size", Integer),
+		run(linux+".tmpfs[].mountOptions", Strings),
+		later(linux+".maxSwap", Integer, swap),
+		later(linux+".swappiness", Integer, swap),
+	}
+}
