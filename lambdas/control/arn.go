@@ -1,0 +1,19 @@
+package control
+
+import "fmt"
+
+// arn is the name of something of ours in ECS's form.
+func (c *Control) arn(resource string) string {
+	return fmt.Sprintf("arn:%s:ecs:%s:%s:%s", c.Setting.Partition, c.Setting.Region, c.Setting.Account, resource)
+}
+
+// TaskARN is a task's ARN, in ECS's long form.
+func (c *Control) TaskARN(cluster, id string) string { return c.arn("task/" + cluster + "/" + id) }
+
+// InstanceARN is a container instance's ARN, in ECS's long form.
+func (c *Control) InstanceARN(cluster, id string) string {
+	return c.arn("container-instance/" + cluster + "/" + id)
+}
+
+// ClusterARN is a cluster's ARN.
+func (c *Control) ClusterARN(cluster string) string { return c.arn("cluster/" + cluster) }
