@@ -148,9 +148,9 @@ type Kick struct {
 	Service  string   `json:"service,omitempty"`
 }
 
-// Metrics takes counts for alarms and dashboards.
+// Metrics takes values for alarms and dashboards; dimensions are name, value pairs.
 type Metrics interface {
-	Count(name string, value float64)
+	Count(name string, value float64, dimensions ...string)
 }
 
 // Control is the use cases.

@@ -46,6 +46,8 @@ type Held struct {
 	TCP       []int    `json:"tcp,omitempty"`
 	UDP       []int    `json:"udp,omitempty"`
 	GPUs      []string `json:"gpus,omitempty"`
+	// Distinct are the groups of its distinctInstance tasks: one of each.
+	Distinct []string `json:"distinct,omitempty"`
 }
 
 // Placement is a placement constraint or strategy, in ECS's members.

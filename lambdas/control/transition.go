@@ -53,6 +53,12 @@ func (l *Ledger) FreeGPUs() []string {
 	return free
 }
 
+// Distinct says whether the task is to share its instance with no other of its
+// group that is distinct too.
+func (r *Task) Distinct() bool {
+	return slices.ContainsFunc(r.Constraints, func(p Placement) bool { return p.Type == "distinctInstance" })
+}
+
 // Lacks names the first resource that t needs and l has not free, in ECS's
 // words, or "".
 func (l *Ledger) Lacks(t *Task) string {
@@ -67,6 +73,8 @@ func (l *Ledger) Lacks(t *Task) string {
 		return "RESOURCE:MEMORY"
 	case t.Needs.GPUs > len(l.FreeGPUs()):
 		return "RESOURCE:GPU"
+	case t.Distinct() && slices.Contains(l.Held.Distinct, t.Group):
+		return "distinctInstance"
 	case slices.ContainsFunc(t.Needs.TCP, func(p int) bool { return taken(p, l.Held.TCP, l.Registered.TCP) }),
 		slices.ContainsFunc(t.Needs.UDP, func(p int) bool { return taken(p, l.Held.UDP, l.Registered.UDP) }):
 		return "RESOURCE:PORTS"
@@ -78,7 +86,7 @@ func (l *Ledger) Lacks(t *Task) string {
 // names the condition that does not hold; nothing is changed then.
 func admit(t *Task, l *Ledger, in *Instance, now time.Time) error {
 	switch {
-	case t.Version == 0 || t.LastStatus != task.Provisioning || t.DesiredStatus != task.DesiredRunning:
+	case t.LastStatus != task.Provisioning || t.DesiredStatus != task.DesiredRunning:
 		return fmt.Errorf("task %s is not waiting", t.ID)
 	case t.Pinned != "" && t.Pinned != l.ID:
 		return fmt.Errorf("task %s belongs to instance %s", t.ID, t.Pinned)
@@ -90,6 +98,9 @@ func admit(t *Task, l *Ledger, in *Instance, now time.Time) error {
 	held := Held{CPU: t.Needs.CPU, MemoryMiB: t.Needs.MemoryMiB, TCP: slices.Clone(t.Needs.TCP), UDP: slices.Clone(t.Needs.UDP)}
 	if t.Needs.GPUs > 0 {
 		held.GPUs = slices.Clone(l.FreeGPUs()[:t.Needs.GPUs])
+	}
+	if t.Distinct() {
+		held.Distinct = []string{t.Group}
 	}
 	l.Held.add(held)
 	l.Open++
@@ -121,6 +132,7 @@ func (h *Held) add(o Held) {
 	h.TCP = sorted(append(slices.Clone(h.TCP), o.TCP...))
 	h.UDP = sorted(append(slices.Clone(h.UDP), o.UDP...))
 	h.GPUs = sorted(append(slices.Clone(h.GPUs), o.GPUs...))
+	h.Distinct = sorted(append(slices.Clone(h.Distinct), o.Distinct...))
 }
 
 func (h *Held) subtract(o Held) {
@@ -129,6 +141,7 @@ func (h *Held) subtract(o Held) {
 	h.TCP = without(h.TCP, o.TCP)
 	h.UDP = without(h.UDP, o.UDP)
 	h.GPUs = without(h.GPUs, o.GPUs)
+	h.Distinct = without(h.Distinct, o.Distinct)
 }
 
 func sorted[T int | string](s []T) []T {

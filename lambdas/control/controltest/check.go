@@ -52,20 +52,22 @@ func (s *Store) Violations() []string {
 		x.held.TCP = append(x.held.TCP, t.Held.TCP...)
 		x.held.UDP = append(x.held.UDP, t.Held.UDP...)
 		x.held.GPUs = append(x.held.GPUs, t.Held.GPUs...)
+		x.held.Distinct = append(x.held.Distinct, t.Held.Distinct...)
 	})
 	for id, l := range ledgers {
 		x := sums[id]
 		slices.Sort(x.held.TCP)
 		slices.Sort(x.held.UDP)
 		slices.Sort(x.held.GPUs)
+		slices.Sort(x.held.Distinct)
 		if !reflect.DeepEqual(x.held, l.Held) {
 			say("I1 instance %s: ledger holds %+v, its tasks %+v", id, l.Held, x.held)
 		}
 		if l.Held.CPU > l.Registered.CPU || l.Held.MemoryMiB > l.Registered.MemoryMiB {
 			say("I1 instance %s holds %+v of %+v", id, l.Held, l.Registered)
 		}
-		if twice(x.held.TCP) || twice(x.held.UDP) || twice(x.held.GPUs) {
-			say("I1 instance %s gave a port or GPU twice: %+v", id, x.held)
+		if twice(x.held.TCP) || twice(x.held.UDP) || twice(x.held.GPUs) || twice(x.held.Distinct) {
+			say("I1 instance %s gave a port, GPU or group twice: %+v", id, x.held)
 		}
 		if l.Open != x.open || l.Stale != x.stale {
 			say("I8 instance %s: open %d stale %d, its tasks open %d stale %d", id, l.Open, l.Stale, x.open, x.stale)

@@ -1,0 +1,148 @@
+package placement
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/longshore-run/longshore/shared/taskdef/query"
+)
+
+// shape is what tasks that are alike to placement share.
+type shape struct {
+	key      string
+	eligible []*host // that meet its constraints and take work
+	unfit    string  // why no host is eligible
+	full     string  // the reason of the first that found no room
+	err      error
+}
+
+// ShapeOf names a task's needs and constraints, for reasons and refusals.
+func ShapeOf(t Task) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "cpu=%d memory=%d gpus=%d tcp=%v udp=%v", t.Needs.CPU, t.Needs.MemoryMiB, t.Needs.GPUs, t.Needs.TCP, t.Needs.UDP)
+	if t.Distinct {
+		fmt.Fprintf(&b, " distinct=%q", t.Group)
+	}
+	if t.Pinned != "" {
+		fmt.Fprintf(&b, " on=%s", t.Pinned)
+	}
+	expressions := slices.Clone(t.Expressions)
+	slices.Sort(expressions)
+	for _, e := range slices.Compact(expressions) {
+		fmt.Fprintf(&b, " memberOf=%q", e)
+	}
+	return b.String()
+}
+
+func (p *plan) shapeOf(t *Task) *shape {
+	key := ShapeOf(*t)
+	if s, ok := p.shapes[key]; ok {
+		return s
+	}
+	s := &shape{key: key, unfit: ReasonAgent}
+	p.shapes[key] = s
+	var exprs []query.Expr
+	for _, text := range t.Expressions {
+		e, err := query.Parse(text)
+		if err != nil {
+			s.err = err
+			return s
+		}
+		exprs = append(exprs, e)
+	}
+	for _, h := range p.hosts {
+		switch {
+		case t.Pinned != "" && t.Pinned != h.in.ID:
+		case slices.ContainsFunc(exprs, func(e query.Expr) bool { return !e.Match(h.in.Attributes) }):
+			s.unfit = nearer(s.unfit, ReasonAttribute)
+		case h.in.Unfit != "":
+			s.unfit = nearer(s.unfit, h.in.Unfit)
+		default:
+			s.eligible = append(s.eligible, h)
+		}
+	}
+	return s
+}
+
+// demand counts who goes on waiting, by shape, in the order served.
+func (p *plan) demand(order []*Task) {
+	at := map[string]int{}
+	for _, t := range order {
+		reason, waits := p.out.Reasons[t.ID]
+		if !waits {
+			continue
+		}
+		key := ShapeOf(*t)
+		i, ok := at[key]
+		if !ok {
+			i = len(p.out.Demand)
+			at[key] = i
+			p.out.Demand = append(p.out.Demand, Demand{Shape: key, Needs: t.Needs, Oldest: t.Since, Reason: reason})
+		}
+		d := &p.out.Demand[i]
+		d.Count++
+		if t.Since.Before(d.Oldest) {
+			d.Oldest = t.Since
+		}
+	}
+}
+
+// renewEarmark drops an earmark whose task or instance is gone, and moves one
+// that has run out to another instance, if there is another.
+func (p *plan) renewEarmark(order []*Task) {
+	e := p.in.Earmark
+	if e.Task == "" {
+		return
+	}
+	i := slices.IndexFunc(order, func(t *Task) bool { return t.ID == e.Task })
+	if i < 0 {
+		p.out.Earmark = Earmark{}
+		return
+	}
+	t := order[i]
+	s := p.shapeOf(t)
+	candidates := p.candidates(t, s)
+	expired := !p.in.Now.Before(e.Until)
+	if !expired && slices.ContainsFunc(candidates, func(h *host) bool { return h.in.ID == e.Instance }) {
+		return
+	}
+	p.out.Earmark = Earmark{}
+	if expired && len(candidates) > 1 {
+		candidates = slices.DeleteFunc(candidates, func(h *host) bool { return h.in.ID == e.Instance })
+	}
+	p.earmark(t, candidates)
+}
+
+// starve earmarks an instance for t if it has waited too long and nothing is earmarked.
+func (p *plan) starve(t *Task, s *shape) {
+	if p.out.Earmark.Task != "" || t.Pinned != "" || p.in.Now.Sub(t.Since) < p.in.StarvationAge {
+		return
+	}
+	p.earmark(t, p.candidates(t, s))
+}
+
+// candidates are the eligible hosts that t would fit if they were empty.
+func (p *plan) candidates(t *Task, s *shape) []*host {
+	var out []*host
+	for _, h := range s.eligible {
+		refused := h.in.RefusedShapes[s.key] || taken(t.Needs.TCP, h.in.RefusedTCP) || taken(t.Needs.UDP, h.in.RefusedUDP)
+		if !refused && h.holdsEmpty(t) {
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+func (p *plan) earmark(t *Task, candidates []*host) {
+	var best *host
+	for _, h := range candidates {
+		if best == nil || h.room(t) > best.room(t) || h.room(t) == best.room(t) && h.in.ID < best.in.ID {
+			best = h
+		}
+	}
+	if best != nil {
+		p.out.Earmark = Earmark{Task: t.ID, Instance: best.in.ID, Until: p.in.Now.Add(max(p.in.EarmarkFor, time.Second))}
+	}
+}
