@@ -1,6 +1,7 @@
 package taskdef
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"slices"
@@ -11,9 +12,12 @@ import (
 const MaxOverride = 8192
 
 // DecodeOverride reads and judges the overrides member of RunTask or StartTask; paths in its Faults begin with
-// overrides. What depends on the definition is judged by Apply.
+// overrides. Nothing at all, or null, is no overrides. What depends on the definition is judged by Apply.
 func DecodeOverride(data []byte) (TaskOverride, error) {
 	var over TaskOverride
+	if text := bytes.TrimSpace(data); len(text) == 0 || string(text) == "null" {
+		return over, nil
+	}
 	faults, ok := decode(data, "overrides", overrideSchema(), &over)
 	if ok {
 		faults = append(faults, overrideRules(over)...)
@@ -29,6 +33,8 @@ func overrideRules(over TaskOverride) Faults {
 	if n := utf8.RuneCount(encode(over)); n > MaxOverride {
 		j.invalid("overrides", "have %d characters; allowed are %d", n, MaxOverride)
 	}
+	j.taskCPU("overrides.cpu", over.CPU)
+	j.taskMemory("overrides.memory", over.Memory)
 	seen := map[string]bool{}
 	for i, c := range over.ContainerOverrides {
 		path := fmt.Sprintf("overrides.containerOverrides[%d]", i)
@@ -49,26 +55,32 @@ func overrideRules(over TaskOverride) Faults {
 // Apply makes the definition that a task with these overrides runs. It refuses overrides that name no container, and
 // a result whose sizes do not fit together. Neither argument is changed.
 func Apply(def TaskDefinition, over TaskOverride) (TaskDefinition, error) {
-	again := over
+	var again TaskOverride
 	faults, _ := decode(encode(over), "overrides", overrideSchema(), &again)
 	faults = append(faults, overrideRules(over)...)
 	spec, unknown := merge(def.Spec, over)
 	faults = append(faults, unknown...)
-	j := judge{def: spec}
-	j.taskSize()
-	for i, c := range spec.ContainerDefinitions {
-		j.containerSize(fmt.Sprintf("containerDefinitions[%d]", i), c)
+	if len(faults) == 0 {
+		faults = sizeFaults(spec)
 	}
-	for i := range j.Faults {
-		j.Faults[i].Path = "overrides make " + j.Faults[i].Path
-		j.Faults[i].Message = "one that " + j.Faults[i].Message
-	}
-	faults = append(faults, j.Faults...)
 	if len(faults) > 0 {
 		return TaskDefinition{}, faults
 	}
 	def.Spec = spec
 	return def, nil
+}
+
+// sizeFaults judges sizes that overrides have changed.
+func sizeFaults(spec Spec) Faults {
+	j := judge{def: spec}
+	j.taskSize()
+	for i, c := range spec.ContainerDefinitions {
+		j.containerSize(fmt.Sprintf("containerDefinitions[%d]", i), c)
+	}
+	for i, f := range j.Faults {
+		j.Faults[i] = Fault{Path: "overrides", Message: "lead to a definition whose " + f.Error(), Kind: f.Kind}
+	}
+	return j.Faults
 }
 
 // merge lays overrides over a copy of s, and tells those that name no container.

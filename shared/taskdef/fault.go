@@ -2,7 +2,10 @@ package taskdef
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+
+	"github.com/longshore-run/longshore/shared/fault"
 )
 
 // Kind sorts faults, for a caller that answers them differently.
@@ -51,6 +54,18 @@ func (fs Faults) Error() string {
 		b.WriteString(f.Error())
 	}
 	return b.String()
+}
+
+// Unwrap gives the faults the kind that package fault knows, so that who looks only there decides rightly too.
+func (fs Faults) Unwrap() error {
+	if len(fs) == 0 {
+		return nil
+	}
+	kind := fault.Unsupported
+	if slices.ContainsFunc(fs, func(f Fault) bool { return f.Kind != Unsupported }) {
+		kind = fault.Invalid
+	}
+	return &fault.Error{Kind: kind, Field: fs[0].Path, Message: fs.Error()}
 }
 
 // err is fs as an error, nil if there is nothing in it.

@@ -21,13 +21,14 @@ var nameForm = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 // judge gathers the broken rules of one definition.
 type judge struct {
 	Faults
-	def     Spec
-	volumes map[string]bool
+	def       Spec
+	volumes   map[string]bool
+	portNames map[string]bool
 }
 
 // rules are those that a well-typed Input must keep.
 func rules(in Input) Faults {
-	j := judge{def: in.Spec}
+	j := judge{def: in.Spec, volumes: map[string]bool{}, portNames: map[string]bool{}}
 	if size := len(encode(in)); size > MaxSize {
 		j.invalid("", "is %d bytes long; allowed are %d", size, MaxSize)
 	}
@@ -76,23 +77,31 @@ func (j *judge) absolute(path, folder string) {
 }
 
 func (j *judge) taskSize() {
-	if s := j.def.CPU; s != "" {
-		n, ok := parseCPU(s)
-		if !ok {
-			j.invalid("cpu", `is %s; allowed are CPU units as "1024" or cores as "1 vCPU"`, show(s))
-		} else {
-			j.between("cpu", &n, minTaskCPU, maxTaskCPU)
-		}
-	}
-	if s := j.def.Memory; s != "" {
-		n, ok := parseMemory(s)
-		if !ok {
-			j.invalid("memory", `is %s; allowed are MiB as "1024" or "1 GB"`, show(s))
-		} else {
-			j.between("memory", &n, minMemory, maxMemory)
-		}
-	}
+	j.taskCPU("cpu", j.def.CPU)
+	j.taskMemory("memory", j.def.Memory)
 	j.sum()
+}
+
+func (j *judge) taskCPU(path, s string) {
+	n, ok := parseCPU(s)
+	switch {
+	case s == "":
+	case !ok:
+		j.invalid(path, `is %s; allowed are CPU units as "1024" or cores as "1 vCPU"`, show(s))
+	default:
+		j.between(path, &n, minTaskCPU, maxTaskCPU)
+	}
+}
+
+func (j *judge) taskMemory(path, s string) {
+	n, ok := parseMemory(s)
+	switch {
+	case s == "":
+	case !ok:
+		j.invalid(path, `is %s; allowed are MiB as "1024" or "1 GB"`, show(s))
+	default:
+		j.between(path, &n, minMemory, maxMemory)
+	}
 }
 
 // sum holds the containers against the size of their task.

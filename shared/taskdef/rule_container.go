@@ -18,7 +18,7 @@ const (
 var (
 	imageForm  = regexp.MustCompile(`^[A-Za-z0-9_./:#-]+$`)
 	digestForm = regexp.MustCompile(`^sha256:[A-Fa-f0-9]{64}$`)
-	hostForm   = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$`)
+	hostForm   = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?$`)
 	userForm   = regexp.MustCompile(`^[A-Za-z0-9_.][A-Za-z0-9_.$-]*(:[A-Za-z0-9_.][A-Za-z0-9_.$-]*)?$`)
 )
 

@@ -16,7 +16,6 @@ func (j *judge) network(path string, c ContainerDefinition) {
 	if j.def.Network() == NetworkNone && len(c.PortMappings) > 0 {
 		j.invalid(path+".portMappings", "must be empty in network mode none")
 	}
-	names := map[string]bool{}
 	for i, p := range c.PortMappings {
 		at := fmt.Sprintf("%s.portMappings[%d]", path, i)
 		j.port(at, p)
@@ -24,10 +23,10 @@ func (j *judge) network(path string, c ContainerDefinition) {
 			if !portNameForm.MatchString(p.Name) {
 				j.invalid(at+".name", "is %s; allowed are up to 64 lower-case letters, digits, _ and -, not - first", show(p.Name))
 			}
-			if names[p.Name] {
+			if j.portNames[p.Name] {
 				j.invalid(at+".name", "repeats %s", show(p.Name))
 			}
-			names[p.Name] = true
+			j.portNames[p.Name] = true
 		}
 	}
 	if h := c.Hostname; h != "" && (len(h) > 63 || !hostForm.MatchString(h)) {

@@ -4,7 +4,6 @@ import "fmt"
 
 // volumeList judges the volumes and remembers their names for the mount points.
 func (j *judge) volumeList() {
-	j.volumes = map[string]bool{}
 	for i, v := range j.def.Volumes {
 		path := fmt.Sprintf("volumes[%d]", i)
 		j.name(path+".name", v.Name)

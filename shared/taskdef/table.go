@@ -54,7 +54,8 @@ func taskMembers() []Member {
 		never("proxyConfiguration.properties[].name", String, noLattice),
 		never("proxyConfiguration.properties[].value", String, noLattice),
 		never("trustedExecutionConfiguration", Object, noManaged),
-		never("trustedExecutionConfiguration.isolationMode", String, noManaged),
+		never("trustedExecutionConfiguration.isolationMode", String, noManaged,
+			can("SHARED", "ISOLATED_SANDBOX", "CONFIDENTIAL_SANDBOX")...),
 		never("trustedExecutionConfiguration.attestationPolicy", String, noManaged),
 	}
 }
