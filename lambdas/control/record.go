@@ -179,6 +179,7 @@ type Ledger struct {
 	Registered Held       `json:"registered"` // TCP and UDP hold the reserved ports
 	Held       Held       `json:"held"`
 	Refusals   []Refusal  `json:"refusals,omitempty"` // ≤ 16, newest last
+	ExpiresAt  time.Time  `json:"expiresAt,omitzero"` // only INACTIVE with nothing open
 }
 
 // Refusal is what an instance refused lately and is not offered until then.
@@ -205,7 +206,8 @@ type Lease struct {
 	Version      int64         `json:"version"`
 	Cluster      string        `json:"cluster"`
 	Zone         string        `json:"zone"`
-	Sent         time.Time     `json:"sent"` // SentTimestamp of the last accepted heartbeat or register
+	EC2          string        `json:"ec2,omitempty"` // its EC2 instance id
+	Sent         time.Time     `json:"sent"`          // SentTimestamp of the last accepted heartbeat or register
 	RegisterSent time.Time     `json:"registerSent"`
 	Epoch        int64         `json:"epoch"` // of the ledger
 	Incarnation  string        `json:"incarnation"`

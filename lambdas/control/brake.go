@@ -1,0 +1,86 @@
+package control
+
+import (
+	"time"
+)
+
+// The brake's rates (I9).
+const (
+	brakeSetEvery   = 50 * time.Second // a run each minute, with some jitter
+	brakeMost       = 5                // instances a minute and zone
+	brakeSlowEvery  = 5 * time.Minute
+	brakeFleet      = 4   // below it a zone is never slowed down
+	brakeLateShare  = 55  // per cent
+	brakeMinuteRate = 0.1 // of a zone's instances
+)
+
+// zoneCount is how many instances of a zone there are that are not LOST, and
+// how many of them are late or impaired.
+type zoneCount struct{ all, late int }
+
+// countZones counts every zone, and under "" all of them together.
+func countZones(leases []Lease, late func(Lease) bool) map[string]zoneCount {
+	counts := map[string]zoneCount{}
+	for _, l := range leases {
+		if l.Stage == StageLost {
+			continue
+		}
+		for _, zone := range []string{zoneOf(l), ""} {
+			c := counts[zone]
+			c.all++
+			if late(l) {
+				c.late++
+			}
+			counts[zone] = c
+		}
+	}
+	return counts
+}
+
+func zoneOf(l Lease) string {
+	if l.Zone == "" {
+		return "edge"
+	}
+	return l.Zone
+}
+
+// pace is how fast a zone may be reaped.
+type pace int
+
+const (
+	paceNormal pace = iota
+	paceSlow        // one in five minutes
+	paceNone
+)
+
+// paceOf judges a zone: many silent at once is more likely our fault than theirs.
+func paceOf(zone, all zoneCount, blackoutOver bool) pace {
+	switch {
+	case all.all >= brakeFleet && all.late == all.all && !blackoutOver:
+		return paceNone
+	case all.all >= brakeFleet && all.late == all.all:
+		return paceSlow
+	case zone.all >= brakeFleet && zone.late*100 >= zone.all*brakeLateShare:
+		return paceSlow
+	}
+	return paceNormal
+}
+
+// setBrake gives a zone its budget for the next minute. It sets, never adds:
+// what a zone did not use is gone. It says whether anything changed.
+func setBrake(b *Brake, zone zoneCount, p pace, now time.Time) bool {
+	if now.Sub(b.SetAt) < brakeSetEvery {
+		return false
+	}
+	b.SetAt, b.Engaged, b.Tokens = now, p != paceNormal, 0
+	switch p {
+	case paceNormal:
+		b.Tokens = max(1, min(int(float64(zone.all)*brakeMinuteRate), brakeMost))
+	case paceSlow:
+		if now.Sub(b.SlowAt) >= brakeSlowEvery {
+			b.Tokens, b.SlowAt = 1, now
+		}
+	case paceNone:
+	}
+	return true
+}

@@ -1,0 +1,297 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/longshore-run/longshore/shared/fault"
+	"github.com/longshore-run/longshore/shared/logkey"
+	"github.com/longshore-run/longshore/shared/wire"
+)
+
+const runOwnedFor = 2 * time.Minute
+
+// Tick is one run of the reaper: it probes the heartbeat queue, sweeps, judges
+// every lease, marks and reaps the silent within the brake, and goes on with
+// closings. Overlapping runs are harmless: each write is conditional on what it
+// was decided on.
+func (c *Control) Tick(ctx context.Context) error {
+	errs := []error{c.sendProbe(ctx)}
+	errs = append(errs, c.Sweep(ctx))
+	scan, err := c.Store.Leases(ctx)
+	if err != nil {
+		return errors.Join(append(errs, fmt.Errorf("scan leases: %w", err))...)
+	}
+	g, owner, err := c.beginRun(ctx, scan)
+	if err != nil {
+		return errors.Join(append(errs, err)...)
+	}
+	r := &reaping{c: c, scan: scan, guard: g, now: c.Now()}
+	errs = append(errs, r.judge(ctx, owner))
+	if owner {
+		errs = append(errs, c.endRun(ctx, g))
+	}
+	errs = append(errs, r.closings(ctx), r.forgetProbes(ctx))
+	r.measure()
+	return errors.Join(errs...)
+}
+
+func (c *Control) sendProbe(ctx context.Context) error {
+	now := c.Now()
+	p := &Probe{ID: c.NewID(), SentAt: now, ExpiresAt: now.Add(probeKeptFor)}
+	if err := c.Store.Commit(ctx, Put(p)); err != nil {
+		return fmt.Errorf("store probe: %w", err)
+	}
+	if err := c.Queue.Probe(ctx, wire.Probe{ID: p.ID}); err != nil {
+		return fmt.Errorf("send probe: %w", err)
+	}
+	return nil
+}
+
+// beginRun takes the guard for this run, if no other run has it, and moves the
+// watermark. Only the run that has it sets brakes.
+func (c *Control) beginRun(ctx context.Context, scan *LeaseScan) (g *Guard, owner bool, err error) {
+	g = &Guard{}
+	run := c.NewID()
+	err = c.decide(ctx, "begin a reaper run", func() ([]Write, error) {
+		owner = false
+		if err := c.Store.Load(ctx, g); err != nil {
+			return nil, err
+		}
+		now := c.Now()
+		if g.Owner != "" && g.OwnedUntil.After(now) {
+			return nil, errGiveUp
+		}
+		g.Owner, g.OwnedUntil, owner = run, now.Add(runOwnedFor), true
+		moveWatermark(g, watermark(scan.Probes, now), now)
+		return []Write{Put(g)}, nil
+	})
+	return g, owner, err
+}
+
+func (c *Control) endRun(ctx context.Context, g *Guard) error {
+	g.Owner, g.OwnedUntil = "", time.Time{}
+	if err := c.Store.Commit(ctx, Put(g)); err != nil && !fault.Is(err, fault.Conflict) {
+		return fmt.Errorf("end a reaper run: %w", err)
+	}
+	return nil
+}
+
+// reaping is one run's view.
+type reaping struct {
+	c      *Control
+	scan   *LeaseScan
+	guard  *Guard
+	now    time.Time
+	holds  string // why nothing is reaped
+	slow   bool
+	marked int
+}
+
+// late is how long an instance had been silent at the watermark, by the control
+// plane's clock alone (U1).
+func (r *reaping) late(l Lease) time.Duration { return r.guard.Watermark.Sub(l.Sent) }
+
+func (r *reaping) impaired(l Lease) time.Duration {
+	if l.Impaired.IsZero() {
+		return 0
+	}
+	return r.guard.Watermark.Sub(l.Impaired)
+}
+
+func (r *reaping) judge(ctx context.Context, owner bool) error {
+	set := r.c.Setting
+	backlog, err := r.c.Queue.Backlog(ctx)
+	if err != nil {
+		return fmt.Errorf("measure the heartbeat queue: %w", err)
+	}
+	why := holding(r.guard, r.scan, backlog, set.HeartbeatEvery, set.ReapAfter, r.now)
+	counts := countZones(r.scan.Leases, func(l Lease) bool { return r.late(l) > set.SuspectAfter || !l.Impaired.IsZero() })
+	if all := counts[""]; why == "" && all.all >= brakeFleet && all.late == all.all {
+		why = "every instance of every zone is late"
+	}
+	holds, slow := hold(r.guard, why, set.BlackoutMax, r.now)
+	if r.slow = slow; holds {
+		r.holds = why
+	}
+	var errs []error
+	if owner {
+		errs = append(errs, r.setBrakes(ctx, counts))
+	}
+	errs = append(errs, r.suspects(ctx))
+	if !holds {
+		errs = append(errs, r.lost(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+func (r *reaping) setBrakes(ctx context.Context, counts map[string]zoneCount) error {
+	var errs []error
+	over := r.holds == "" && r.slow
+	for zone, n := range counts {
+		if zone == "" {
+			continue
+		}
+		p := paceOf(n, counts[""], over)
+		if over && p == paceNormal {
+			p = paceSlow
+		}
+		b := &Brake{Zone: zone}
+		errs = append(errs, r.c.decide(ctx, "set the brake of zone "+zone, func() ([]Write, error) {
+			if err := r.c.Store.Load(ctx, b); err != nil {
+				return nil, err
+			}
+			if !setBrake(b, n, p, r.now) {
+				return nil, errGiveUp
+			}
+			return []Write{Put(b)}, nil
+		}))
+	}
+	return errors.Join(errs...)
+}
+
+// suspects marks CONNECTED instances that are late: no new work (U2). A FENCED
+// one that is late stays FENCED until it is LOST.
+func (r *reaping) suspects(ctx context.Context) error {
+	var errs []error
+	for _, l := range r.scan.Leases {
+		if l.Stage != StageConnected || r.late(l) <= r.c.Setting.SuspectAfter {
+			continue
+		}
+		reason := fmt.Sprintf("no heartbeat for %s", r.late(l).Round(time.Second))
+		errs = append(errs, r.c.mark(ctx, l, func(lease *Lease, ledger *Ledger) bool {
+			if lease.Stage != StageConnected {
+				return false
+			}
+			setStage(lease, StageSuspect, reason, r.now)
+			ledger.Connected = false
+			return true
+		}))
+	}
+	return errors.Join(errs...)
+}
+
+// lost reaps what has been silent, or without a working engine, for too long.
+func (r *reaping) lost(ctx context.Context) error {
+	due := slices.DeleteFunc(slices.Clone(r.scan.Leases), func(l Lease) bool {
+		return l.Stage == StageLost || r.late(l) <= r.c.Setting.ReapAfter && r.impaired(l) <= r.c.Setting.ReapAfter
+	})
+	slices.SortFunc(due, func(a, b Lease) int { return a.Sent.Compare(b.Sent) })
+	var errs []error
+	for _, l := range due {
+		errs = append(errs, r.reap(ctx, l))
+	}
+	return errors.Join(errs...)
+}
+
+// reap is I8: one transaction that raises the epoch, conditional on the very
+// lease that was judged, and takes a token of the zone's brake.
+func (r *reaping) reap(ctx context.Context, judged Lease) error {
+	reason := fmt.Sprintf("LOST: no heartbeat for %s", r.late(judged).Round(time.Second))
+	if r.late(judged) <= r.c.Setting.ReapAfter {
+		reason = fmt.Sprintf("LOST: container engine impaired for %s: %s", r.impaired(judged).Round(time.Second), judged.ImpairedWhy)
+	}
+	lease, ledger, brake := &Lease{ID: judged.ID}, &Ledger{ID: judged.ID}, &Brake{Zone: zoneOf(judged)}
+	err := r.c.decide(ctx, "reap instance "+judged.ID, func() ([]Write, error) {
+		if err := r.c.Store.Load(ctx, lease, ledger, brake); err != nil {
+			return nil, err
+		}
+		if !sameLease(lease, judged) || ledger.Version == 0 || brake.Tokens < 1 {
+			return nil, errGiveUp
+		}
+		brake.Tokens--
+		raise(ledger, lease, ReapedCause, StageLost, reason, r.now)
+		return []Write{Put(lease), Put(ledger), Put(brake)}, nil
+	})
+	if err == nil && lease.Stage == StageLost && lease.StageReason == reason {
+		r.marked++
+		r.c.Log.WarnContext(ctx, "instance reaped", logkey.Instance, judged.ID, logkey.Cluster, judged.Cluster, logkey.Zone, judged.Zone, logkey.Epoch, ledger.Epoch, logkey.Reason, reason)
+	}
+	return err
+}
+
+// sameLease says whether a lease is still the one that was judged.
+func sameLease(lease *Lease, judged Lease) bool {
+	return lease.Version > 0 && lease.Stage != StageLost && lease.Sent.Equal(judged.Sent) &&
+		lease.Impaired.Equal(judged.Impaired) && lease.Incarnation == judged.Incarnation
+}
+
+// mark changes lease and ledger together if the lease is still the one judged.
+func (c *Control) mark(ctx context.Context, judged Lease, change func(*Lease, *Ledger) bool) error {
+	lease, ledger := &Lease{ID: judged.ID}, &Ledger{ID: judged.ID}
+	return c.decide(ctx, "mark instance "+judged.ID, func() ([]Write, error) {
+		if err := c.Store.Load(ctx, lease, ledger); err != nil {
+			return nil, err
+		}
+		if !sameLease(lease, judged) || ledger.Version == 0 || !change(lease, ledger) {
+			return nil, errGiveUp
+		}
+		return []Write{Put(lease), Put(ledger)}, nil
+	})
+}
+
+// closings goes on with what reaping left open, and retires what is long gone.
+func (r *reaping) closings(ctx context.Context) error {
+	scan, err := r.c.Store.Leases(ctx) // as the run has left them
+	if err != nil {
+		return fmt.Errorf("scan leases for closings: %w", err)
+	}
+	var errs []error
+	for _, l := range scan.Leases {
+		if l.Stage == StageLost || l.Stage == StageFenced {
+			errs = append(errs, r.c.CloseOlder(ctx, l.ID))
+		}
+		if l.Stage == StageLost {
+			errs = append(errs, r.c.retire(ctx, l))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (r *reaping) forgetProbes(ctx context.Context) error {
+	var errs []error
+	for _, p := range r.scan.Probes {
+		if r.now.Sub(p.SentAt) > probeKeptFor {
+			if err := r.c.Store.Commit(ctx, Delete(&p)); err != nil && !fault.Is(err, fault.Conflict) {
+				errs = append(errs, fmt.Errorf("forget probe %s: %w", p.ID, err))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (r *reaping) measure() {
+	stages := map[Stage]int{StageConnected: 0, StageSuspect: 0, StageLost: 0, StageFenced: 0}
+	for _, l := range r.scan.Leases {
+		stages[l.Stage]++
+	}
+	count := func(name string, v float64) { r.c.Metrics.Count(name, v) }
+	count("ConnectedInstances", float64(stages[StageConnected]))
+	count("SuspectInstances", float64(stages[StageSuspect]))
+	count("LostInstances", float64(stages[StageLost]))
+	count("FencedInstances", float64(stages[StageFenced]))
+	count("ReapedInstances", float64(r.marked))
+	engaged := 0.0
+	for _, b := range r.scan.Brakes {
+		if b.Engaged {
+			engaged++
+		}
+	}
+	count("BrakeEngaged", engaged)
+	blackout := 0.0
+	if r.holds != "" {
+		blackout = 1
+		r.c.Log.Warn("nothing is reaped", logkey.Reason, r.holds)
+	}
+	count("GuardBlackout", blackout)
+	overdue := 0.0
+	for _, p := range r.scan.Probes {
+		if p.SeenSent.IsZero() && r.now.Sub(p.SentAt) > probeCountsFor {
+			overdue++
+		}
+	}
+	count("LostProbes", overdue)
+}

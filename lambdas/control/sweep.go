@@ -1,0 +1,149 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/longshore-run/longshore/shared/fault"
+	"github.com/longshore-run/longshore/shared/logkey"
+	"github.com/longshore-run/longshore/shared/task"
+	"github.com/longshore-run/longshore/shared/wire"
+)
+
+// sweepAtMost bounds what one sweep repeats for one cluster.
+const sweepAtMost = 500
+
+// Sweep backs up every wake-up and every command (Q9): whatever was lost is
+// made up here, after a strong read, at growing intervals.
+func (c *Control) Sweep(ctx context.Context) error {
+	var errs []error
+	for after := ""; ; {
+		names, next, err := c.Store.Clusters(ctx, Page{After: after})
+		if err != nil {
+			return errors.Join(append(errs, fmt.Errorf("list clusters: %w", err))...)
+		}
+		for _, name := range names {
+			if err := c.sweepCluster(ctx, name); err != nil {
+				errs = append(errs, fmt.Errorf("sweep cluster %s: %w", name, err))
+			}
+		}
+		if after = next; next == "" {
+			return errors.Join(errs...)
+		}
+	}
+}
+
+func (c *Control) sweepCluster(ctx context.Context, name string) error {
+	cluster := &Cluster{Name: name}
+	if err := c.Store.Load(ctx, cluster); err != nil {
+		return err
+	}
+	var errs []error
+	if cluster.Status == "ACTIVE" {
+		errs = append(errs, c.sweepQueue(ctx, name))
+	} else {
+		errs = append(errs, c.endWaiting(ctx, name))
+	}
+	return errors.Join(append(errs, c.repeat(ctx, name, ForSign), c.repeat(ctx, name, ForEnd))...)
+}
+
+// sweepQueue wakes admission if anything waits there.
+func (c *Control) sweepQueue(ctx context.Context, cluster string) error {
+	ids, _, err := c.Store.TaskIDs(ctx, TaskQuery{Cluster: cluster, Waiting: ForRoom}, Page{Limit: 10})
+	if err != nil || len(ids) == 0 {
+		return err
+	}
+	c.kick(ctx, Kick{Cluster: cluster, Tasks: ids})
+	return nil
+}
+
+// endWaiting ends what waits in a cluster that was deleted.
+func (c *Control) endWaiting(ctx context.Context, cluster string) error {
+	ids, _, err := c.Store.TaskIDs(ctx, TaskQuery{Cluster: cluster, Waiting: ForRoom}, Page{Limit: sweepAtMost})
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, id := range ids {
+		errs = append(errs, c.withdrawTask(ctx, id, func(*Task) ending { return ending{cause: task.ClusterGoneCause} }))
+	}
+	return errors.Join(errs...)
+}
+
+// repeat sends again the assigns that nothing has shown, or the stops that have
+// not ended, if their next time has come.
+func (c *Control) repeat(ctx context.Context, cluster string, what Waiting) error {
+	ids, _, err := c.Store.TaskIDs(ctx, TaskQuery{Cluster: cluster, Waiting: what}, Page{Limit: sweepAtMost})
+	if err != nil || len(ids) == 0 {
+		return err
+	}
+	tasks := make([]*Task, len(ids))
+	for i, id := range ids {
+		tasks[i] = &Task{ID: id}
+	}
+	if err := load(ctx, c.Store, tasks); err != nil {
+		return err
+	}
+	hosts, err := c.hostsOf(ctx, tasks)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	var assign []*Task
+	var stops []wire.Message
+	for _, t := range tasks {
+		if t.WaitingFor() != what || t.DispatchAt.After(c.Now()) || !hosts[t.Instance].reaches(t, what) {
+			continue
+		}
+		t.Dispatched++
+		t.DispatchAt = c.Now().Add(dispatchWait(t.Dispatched))
+		if err := c.Store.Commit(ctx, Put(t)); err != nil {
+			if !fault.Is(err, fault.Conflict) {
+				errs = append(errs, fmt.Errorf("note that task %s is sent again: %w", t.ID, err))
+			}
+			continue
+		}
+		c.Log.InfoContext(ctx, "command repeated", logkey.Task, t.ID, logkey.Attempt, t.Attempt, logkey.Instance, t.Instance, logkey.Count, t.Dispatched, "what", what)
+		if what == ForSign {
+			assign = append(assign, t)
+		} else {
+			stops = append(stops, stopMessage(t))
+		}
+	}
+	c.send(ctx, stops...)
+	return errors.Join(append(errs, c.assign(ctx, assign...))...)
+}
+
+// host is what decides whether a command may go to an instance.
+type host struct {
+	in     *Instance
+	ledger *Ledger
+	lease  *Lease
+}
+
+func (c *Control) hostsOf(ctx context.Context, tasks []*Task) (map[string]*host, error) {
+	hosts := map[string]*host{}
+	var records []Record
+	for _, t := range tasks {
+		if t.Instance == "" || hosts[t.Instance] != nil {
+			continue
+		}
+		h := &host{&Instance{ID: t.Instance}, &Ledger{ID: t.Instance}, &Lease{ID: t.Instance}}
+		hosts[t.Instance] = h
+		records = append(records, h.in, h.ledger, h.lease)
+	}
+	if len(records) == 0 {
+		return hosts, nil
+	}
+	return hosts, c.Store.Load(ctx, records...)
+}
+
+// reaches: an assign goes only to the connected incarnation and epoch the task
+// was given to; a stop to every instance that is not LOST.
+func (h *host) reaches(t *Task, what Waiting) bool {
+	if h == nil || h.lease.Version == 0 || h.lease.Stage == StageLost {
+		return false
+	}
+	return what == ForEnd || h.ledger.Connected && h.ledger.Epoch == t.Epoch && h.in.Incarnation == t.Incarnation
+}
