@@ -21,7 +21,7 @@ import (
 
 func main() {
 	defer jsii.Close()
-	if err := run(); err != nil {
+	if err := run(awscdk.NewApp(&awscdk.AppProps{AnalyticsReporting: jsii.Bool(false)})); err != nil {
 		for line := range strings.SplitSeq(err.Error(), "\n") {
 			fmt.Fprintln(os.Stderr, "longshore:", line)
 		}
@@ -30,8 +30,7 @@ func main() {
 	}
 }
 
-func run() error {
-	app := awscdk.NewApp(&awscdk.AppProps{AnalyticsReporting: jsii.Bool(false)})
+func run(app awscdk.App) error {
 	given, _ := app.Node().GetAllContext(nil).(map[string]any)
 	o, err := option.Read(given, runtime.GOARCH)
 	if err != nil {

@@ -54,7 +54,7 @@ func (b Builder) build(ctx context.Context, function string) error {
 		return fmt.Errorf("build %s: %w", function, err)
 	}
 	cmd := exec.CommandContext(ctx, "go", "build",
-		"-trimpath", "-buildvcs=false", "-tags", "lambda.norpc", "-ldflags", "-s -w -buildid=",
+		"-trimpath", "-buildvcs=false", "-tags", "lambda.norpc", "-ldflags", "-s -w",
 		"-o", out, "./lambdas/"+function)
 	cmd.Dir = b.Root
 	cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH="+b.GOARCH, "CGO_ENABLED=0")

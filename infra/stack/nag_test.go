@@ -1,0 +1,70 @@
+package stack_test
+
+import (
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// finding is one complaint of cdk-nag: a rule, with what of it where there are
+// several, about a construct.
+type finding struct{ rule, about string }
+
+// commands is a right on all command queues, which have no names at deployment.
+const commands = "AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:sqs:<AWS::Region>:<AWS::AccountId>:longshore-cmd-*]"
+
+// accepted are the findings we live with, each with its reason. A finding that
+// is not here fails the test, and so does one here that is not found any more.
+var accepted = []struct {
+	rule, about, reason string
+}{
+	{commands, "Agent", "made narrow by its condition: of these queues, only the one tagged with the session's own aws:userid"},
+	{commands, "ApiRole", "sends to any instance: StopTask and StartTask, to whichever has the task"},
+	{commands, "AdmissionRole", "sends to any instance: the one it gave a task to"},
+	{commands, "StatechangeRole", "makes the queue of an instance that registers, and answers every instance"},
+	{commands, "ReaperRole", "repeats commands to any instance, and deletes the queue of one deregistered a day ago"},
+	{commands, "ServicesRole", "sends to any instance: stops of surplus copies"},
+}
+
+var told = regexp.MustCompile(`^(AwsSolutions-[A-Z0-9]+)(\[[^\]]*\])?`)
+
+// readFindings collects what cdk-nag wrote beside the template.
+func readFindings(out string) error {
+	var metadata map[string][]struct {
+		Type string
+		Data any
+	}
+	if err := readJSON(filepath.Join(out, "Longshore.metadata.json"), &metadata); err != nil {
+		return err
+	}
+	for path, entries := range metadata {
+		for _, e := range entries {
+			said, _ := e.Data.(string)
+			m := told.FindStringSubmatch(said)
+			if m == nil || e.Type != "aws:cdk:error" && e.Type != "aws:cdk:warning" {
+				continue
+			}
+			findings = append(findings, finding{m[1] + m[2], strings.TrimSuffix(strings.TrimPrefix(path, "/Longshore/"), "/Resource")})
+		}
+	}
+	return nil
+}
+
+func TestNag_FindsOnlyWhatIsAcceptedForAReason(t *testing.T) {
+	open := slices.Clone(findings)
+	for _, a := range accepted {
+		if len(a.reason) < 20 {
+			t.Errorf("%s about %s has no reason", a.rule, a.about)
+		}
+		before := len(open)
+		open = slices.DeleteFunc(open, func(f finding) bool { return f == finding{a.rule, a.about} })
+		if len(open) == before {
+			t.Errorf("%s about %s is accepted, but not found any more", a.rule, a.about)
+		}
+	}
+	for _, f := range open {
+		t.Errorf("%s about %s", f.rule, f.about)
+	}
+}
