@@ -1,0 +1,118 @@
+# What there is to do here: `make help`. Tools are pinned and installed into .tools/ of this
+# folder by the targets that need them; nothing else on the machine is touched.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+# The lanes of `make test`, fastest first. A test file names its lane by a build tag (CONTRIBUTING.md).
+LANES ?= unit race emulator docker infra
+# Architectures that `make build` builds for.
+ARCHS ?= amd64 arm64
+# Extra arguments: of go test for the test targets (ARGS='-run Stop -v'), of cdk for synth and deploy.
+ARGS ?=
+
+TOOLS := $(CURDIR)/.tools
+CDK := $(TOOLS)/node/node_modules/.bin/cdk
+TAGS := emulator,docker,e2e,soak
+
+export GOLANGCI_LINT_CACHE := $(TOOLS)/cache/golangci-lint
+export CDK_DISABLE_CLI_TELEMETRY := true
+export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
+export NODE_NO_WARNINGS := 1
+
+.PHONY: help
+help: ## this list
+	@awk 'BEGIN { FS = ":.*## " } /^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z0-9-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@printf '\nSettings: LANES="%s" ARCHS="%s" ARGS="…"\n' "$(LANES)" "$(ARCHS)"
+
+##@ Prove
+
+.PHONY: test
+test: check $(addprefix test-,$(LANES)) ## check, and all ordinary lanes
+	@echo "== all green: check $(LANES)"
+
+.PHONY: check
+check: fmt-check vet lint house ## format, vet, lint, house rules: no test of behaviour
+
+.PHONY: test-unit
+test-unit: need-go ## pure packages and fakes: seconds
+	@tools/lane unit $(ARGS)
+
+.PHONY: test-race
+test-race: need-go need-cc ## the same of the concurrent rooms, under the race detector
+	@tools/lane race $(ARGS)
+
+.PHONY: test-emulator
+test-emulator: need-go tools-python ## adapters against the AWS emulator
+	@tools/lane emulator $(ARGS)
+
+.PHONY: test-docker
+test-docker: need-go need-docker need-busybox ## adapters against a real Docker engine
+	@tools/lane docker $(ARGS)
+
+.PHONY: test-infra
+test-infra: need-go need-node ## the synthesized stack: references, least privilege, cdk-nag
+	@tools/lane infra $(ARGS)
+
+.PHONY: fmt
+fmt: need-go ## format all Go files
+	@gofmt -w -s $$(git ls-files --cached --others --exclude-standard '*.go')
+
+.PHONY: fmt-check
+fmt-check: need-go
+	@bad=$$(gofmt -l -s $$(git ls-files --cached --others --exclude-standard '*.go')); \
+	if [ -n "$$bad" ]; then printf 'not formatted:\n%s\nmend: make fmt\n' "$$bad" >&2; exit 1; fi
+	@echo "== format: ok"
+
+.PHONY: vet
+vet: need-go
+	@echo "== vet (compiles everything, with the CDK about 3 min the first time)"
+	@go vet -tags $(TAGS) ./...
+
+.PHONY: lint
+lint: tools-golangci
+	@echo "== lint"
+	@$(TOOLS)/bin/golangci-lint run --build-tags $(TAGS) $(ARGS)
+
+.PHONY: house
+house: need-go
+	@echo "== house rules"
+	@go test -count=1 .
+
+##@ Build
+
+.PHONY: build
+build: need-go ## functions into dist/lambda/ARCH, agent into dist/agent/ARCH
+	@tools/build $(ARCHS)
+
+.PHONY: tools
+tools: tools-python tools-node tools-golangci ## install every pinned tool into .tools
+
+.PHONY: clean
+clean: ## remove what was built; .tools stays
+	rm -rf dist cdk.out
+
+##@ Deploy
+
+.PHONY: synth
+synth: need-go tools-node ## write the CloudFormation template into cdk.out; needs no account
+	@$(CDK) synth --quiet $(ARGS)
+
+.PHONY: deploy
+deploy: need-go tools-node ## deploy the stack to the AWS account of your environment
+	@$(CDK) deploy $(ARGS)
+
+# Not listed: what the targets above stand on.
+
+.PHONY: tools-python tools-node tools-golangci
+tools-python: need-python
+	@tools/install python
+tools-node: need-node
+	@tools/install node
+tools-golangci: need-go
+	@tools/install golangci
+
+.PHONY: need-go need-node need-python need-docker need-busybox need-cc
+need-go need-node need-python need-docker need-busybox need-cc: need-%:
+	@tools/check $*
