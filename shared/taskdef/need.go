@@ -64,23 +64,33 @@ type Port struct {
 	ContainerPort int
 	HostPort      int    // 0: the engine picks one
 	Protocol      string // tcp or udp
+}
 
+// located is a port and the mapping it comes from.
+type located struct {
+	Port
 	path string
 }
 
 // Ports are the published ports of a definition, in its order. In network mode host a port is the host's own.
-func Ports(def TaskDefinition) []Port { return ports(def.Spec) }
+func Ports(def TaskDefinition) []Port {
+	list := []Port{}
+	for _, p := range ports(def.Spec) {
+		list = append(list, p.Port)
+	}
+	return list
+}
 
-func ports(s Spec) []Port {
-	var list []Port
+func ports(s Spec) []located {
+	var list []located
 	for i, c := range s.ContainerDefinitions {
 		for k, p := range c.PortMappings {
 			if p.ContainerPort == nil || s.Network() == NetworkNone {
 				continue
 			}
-			port := Port{
-				Container: c.Name, ContainerPort: *p.ContainerPort, HostPort: value(p.HostPort), Protocol: p.Protocol,
-				path: fmt.Sprintf("containerDefinitions[%d].portMappings[%d]", i, k),
+			port := located{
+				Port{Container: c.Name, ContainerPort: *p.ContainerPort, HostPort: value(p.HostPort), Protocol: p.Protocol},
+				fmt.Sprintf("containerDefinitions[%d].portMappings[%d]", i, k),
 			}
 			if port.Protocol == "" {
 				port.Protocol = "tcp"
