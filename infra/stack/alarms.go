@@ -111,6 +111,11 @@ func (s *Stack) ownAlarms() []alarm.Alarm {
 		Metric:    state("GuardBlackout"),
 		Threshold: 1, Of: 3, Periods: 5,
 	}, {
+		Name:      "probes-lost",
+		Says:      "A probe that the reaper sent through the heartbeat queue has not come out for fifteen minutes.",
+		Metric:    state("LostProbes"),
+		Threshold: 1, Of: 1, Periods: 1,
+	}, {
 		Name:      "instances-fenced",
 		Says:      "An instance has been fenced for fifteen minutes and gets no work.",
 		Metric:    state("FencedInstances"),
