@@ -310,6 +310,10 @@ type Token struct {
 	Request   string    `json:"request"` // hash of the request
 	IDs       []string  `json:"ids"`
 	ExpiresAt time.Time `json:"expiresAt"`
+	// Undecided is set while tasks that are not to wait are placed one by one;
+	// Failures then tells why some were not, by id.
+	Undecided bool              `json:"undecided,omitempty"`
+	Failures  map[string]string `json:"failures,omitempty"`
 }
 
 // Live counts a service's tasks that are not STOPPED: the bound of I11.

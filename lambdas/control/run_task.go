@@ -1,0 +1,236 @@
+package control
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/longshore-run/longshore/shared/fault"
+	"github.com/longshore-run/longshore/shared/task"
+)
+
+const (
+	maxCount = 10
+	maxToken = 64
+	// tokenLife is how long a client token holds on to its request.
+	tokenLife = 24 * time.Hour
+	// undecidedFor is how long a request that was cut off may still be finished
+	// by its repetition.
+	undecidedFor = 15 * time.Minute
+)
+
+// RunTaskRequest asks for tasks that wait for room, or for an answer at once
+// where their tags say so.
+type RunTaskRequest struct {
+	TaskRequest
+	Count int    `json:"count"`
+	Token string `json:"-"` // makes the request idempotent, if not empty
+}
+
+// Run is what RunTask and StartTask made, and what they could not.
+type Run struct {
+	Tasks    []TaskView
+	Failures []Failure
+}
+
+// Failure is one thing of many that a call could not do.
+type Failure struct {
+	ARN    string
+	Reason string // in ECS's words: MISSING, INACTIVE, RESOURCE:MEMORY …
+	Detail string
+}
+
+const (
+	reasonMissing  = "MISSING"
+	reasonInactive = "INACTIVE"
+	// reasonUnavailable is ours: the store could not be asked.
+	reasonUnavailable = "UNAVAILABLE"
+)
+
+func (r *RunTaskRequest) check() error {
+	if r.Count < 1 || r.Count > maxCount {
+		return invalid("count", "is %d; 1 to %d are allowed", r.Count, maxCount)
+	}
+	if len(r.Token) > maxToken {
+		return invalid("clientToken", "has %d characters; at most %d are allowed", len(r.Token), maxToken)
+	}
+	for _, b := range []byte(r.Token) {
+		if b < 33 || b > 126 {
+			return invalid("clientToken", "holds byte %d; 33 to 126 are allowed", b)
+		}
+	}
+	return r.TaskRequest.check()
+}
+
+// hash tells one request from another.
+func (r *RunTaskRequest) hash() string {
+	b, err := json.Marshal(r)
+	if err != nil {
+		panic("control: hash of a request: " + err.Error())
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// RunTask writes tasks that wait for room, with their client token in one
+// transaction, and wakes admission. Tasks that are not to wait are decided here.
+func (c *Control) RunTask(ctx context.Context, r RunTaskRequest) (*Run, error) {
+	if err := r.check(); err != nil {
+		return nil, err
+	}
+	var o *origin
+	var tasks []*Task
+	token := &Token{Scope: "RunTask#" + r.Cluster, Token: r.Token}
+	err := c.decide(ctx, "run task", func() (writes []Write, err error) {
+		o, tasks = nil, nil
+		if done, err := c.known(ctx, token, r.hash()); done || err != nil {
+			return nil, err
+		}
+		if o, err = c.originOf(ctx, &r.TaskRequest); err != nil {
+			return nil, err
+		}
+		token.Request, token.ExpiresAt, token.IDs = r.hash(), c.Now().Add(tokenLife), nil
+		token.Undecided, token.Failures = o.task.NoWait, nil
+		for range r.Count {
+			t := o.with(c.NewID())
+			token.IDs = append(token.IDs, t.ID)
+			tasks = append(tasks, t)
+			if !t.NoWait {
+				writes = append(writes, Put(t))
+			}
+		}
+		if r.Token != "" {
+			writes = append(writes, Put(token))
+		}
+		return writes, nil
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case token.Undecided:
+		return c.runNow(ctx, &r, token)
+	case o == nil:
+		return c.replay(ctx, r.Cluster, token)
+	}
+	c.kick(ctx, Kick{Cluster: r.Cluster, Tasks: token.IDs})
+	return &Run{Tasks: viewsOf(o, tasks)}, nil
+}
+
+// known says whether a client token already stands for this request.
+func (c *Control) known(ctx context.Context, token *Token, hash string) (bool, error) {
+	if token.Token == "" {
+		return false, nil
+	}
+	if err := c.Store.Load(ctx, token); err != nil {
+		return false, err
+	}
+	switch {
+	case token.Version == 0 || expired(token.ExpiresAt, c.Now()):
+		return false, nil
+	case token.Request != hash:
+		var arns []string
+		for _, id := range token.IDs {
+			arns = append(arns, c.TaskARN(token.cluster(), id))
+		}
+		return false, tokenReused(arns)
+	}
+	return true, nil
+}
+
+func (r *Token) cluster() string { return r.Scope[len("RunTask#"):] }
+
+// replay answers a repeated request as the first time, as its tasks now are. The
+// kick is sent again: the first answer may have been lost before it.
+func (c *Control) replay(ctx context.Context, cluster string, token *Token) (*Run, error) {
+	tasks := tasksOf(token.IDs)
+	if err := load(ctx, c.Store, tasks); err != nil {
+		return nil, fmt.Errorf("run task again: %w", err)
+	}
+	run := &Run{}
+	var waiting []string
+	var found []*Task
+	for _, t := range tasks {
+		switch reason, failed := token.Failures[t.ID]; {
+		case failed:
+			run.fail(c.TaskARN(cluster, t.ID), reason)
+		case t.Version == 0:
+			run.fail(c.TaskARN(cluster, t.ID), reasonMissing)
+		default:
+			found = append(found, t)
+			if t.LastStatus == task.Provisioning {
+				waiting = append(waiting, t.ID)
+			}
+		}
+	}
+	if len(waiting) > 0 {
+		c.kick(ctx, Kick{Cluster: cluster, Tasks: waiting})
+	}
+	var err error
+	run.Tasks, err = c.views(ctx, found)
+	return run, err
+}
+
+func (r *Run) fail(arn, reason string) {
+	r.Failures = append(r.Failures, Failure{ARN: arn, Reason: reason})
+}
+
+// runNow decides each task of a token that is not decided yet: it is stored as
+// admitted or not at all. An interrupted request is finished by its repetition,
+// unless that comes so late that a task may have run and been forgotten.
+func (c *Control) runNow(ctx context.Context, r *RunTaskRequest, token *Token) (*Run, error) {
+	if c.Now().Sub(token.ExpiresAt.Add(-tokenLife)) > undecidedFor {
+		return c.replay(ctx, r.Cluster, token)
+	}
+	o, err := c.originOf(ctx, &r.TaskRequest)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.mustHaveInstances(ctx, r.Cluster); err != nil {
+		return nil, err
+	}
+	tasks := tasksOf(token.IDs)
+	if err := load(ctx, c.Store, tasks); err != nil {
+		return nil, fmt.Errorf("run task: %w", err)
+	}
+	run := &Run{}
+	var placed []*Task
+	failures := map[string]string{}
+	for _, t := range tasks {
+		if t.Version == 0 {
+			t = o.with(t.ID)
+			reason, err := c.AdmitNow(ctx, t)
+			if err != nil {
+				return nil, err
+			}
+			if reason != "" {
+				failures[t.ID] = reason
+				run.fail(c.TaskARN(r.Cluster, t.ID), reason)
+				continue
+			}
+		}
+		placed = append(placed, t)
+	}
+	if r.Token != "" {
+		token.Undecided, token.Failures = false, failures
+		if err := c.Store.Commit(ctx, Put(token)); fault.Is(err, fault.Conflict) {
+			return nil, fault.Wrap(fault.Unavailable, err, "the same request is being answered elsewhere")
+		} else if err != nil {
+			return nil, fmt.Errorf("run task: %w", err)
+		}
+	}
+	run.Tasks, err = c.views(ctx, placed)
+	return run, err
+}
+
+// mustHaveInstances refuses work that is not to wait in a cluster that has
+// nowhere to put it.
+func (c *Control) mustHaveInstances(ctx context.Context, cluster string) error {
+	ids, _, err := c.Store.InstanceIDs(ctx, cluster, Page{Limit: 1})
+	if err == nil && len(ids) == 0 {
+		return fault.New(fault.Invalid, "No Container Instances were found in your cluster.").WithCode(InvalidParameterException)
+	}
+	return err
+}

@@ -1,0 +1,92 @@
+package control
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/longshore-run/longshore/shared/taskdef"
+)
+
+// Tags that Longshore itself reads begin with this.
+const ownTags = "longshore:"
+
+// The tags of a task, or as a default of its cluster, that Longshore reads.
+const (
+	priorityTag     = "longshore:priority"
+	maxWaitTag      = "longshore:maxWait"
+	noCapacityTag   = "longshore:onNoCapacity"
+	disconnectTag   = "longshore:onDisconnect"
+	replaceAfterTag = "longshore:replaceAfter"
+)
+
+const defaultPriority = 50
+
+// tagRule judges the value of one of our tags, and says what is allowed.
+type tagRule struct {
+	ok      func(value string) bool
+	allowed string
+}
+
+var taskTags = map[string]tagRule{
+	priorityTag: {func(v string) bool { n, err := strconv.Atoi(v); return err == nil && n >= 0 && n <= 100 }, "a whole number from 0 to 100"},
+	maxWaitTag:  {func(v string) bool { d, err := time.ParseDuration(v); return err == nil && d > 0 }, "a duration above zero such as 90s or 12h"},
+
+	noCapacityTag:   oneOf("wait", "fail"),
+	disconnectTag:   oneOf("replace", "keep"),
+	replaceAfterTag: oneOf("confirmed"),
+}
+
+// clusterTags also holds the reaper's times, which a cluster may have of its own.
+var clusterTags = map[string]tagRule{
+	noCapacityTag: taskTags[noCapacityTag],
+	disconnectTag: taskTags[disconnectTag],
+}
+
+func oneOf(values ...string) tagRule {
+	return tagRule{func(v string) bool { return slices.Contains(values, v) }, strings.Join(values, " or ")}
+}
+
+// checkTags judges tags by ECS's limits, and ours by rules. A tag of ours that
+// rules do not name is refused if strict: it would be dropped silently.
+func checkTags(tags map[string]string, rules map[string]tagRule) error {
+	list := make([]taskdef.Tag, 0, len(tags))
+	for _, k := range slices.Sorted(maps.Keys(tags)) {
+		list = append(list, taskdef.Tag{Key: k, Value: tags[k]})
+	}
+	if err := taskdef.ValidateTags("tags", list); err != nil {
+		return refusedBy(err, InvalidParameterException)
+	}
+	for _, t := range list {
+		if rule, ours := rules[t.Key]; ours && !rule.ok(t.Value) {
+			return invalid("tags", "%s is %q; allowed is %s", t.Key, t.Value, rule.allowed)
+		}
+	}
+	return nil
+}
+
+// checkTaskTags also refuses tags of ours that tasks do not have.
+func checkTaskTags(tags map[string]string) error {
+	for _, k := range slices.Sorted(maps.Keys(tags)) {
+		if _, known := taskTags[k]; !known && strings.HasPrefix(k, ownTags) {
+			return invalid("tags", "%s is not a tag that Longshore reads of tasks; these are %s", k, strings.Join(slices.Sorted(maps.Keys(taskTags)), ", "))
+		}
+	}
+	return checkTags(tags, taskTags)
+}
+
+// obey sets what a task's tags say of it, and its cluster's where they say
+// nothing. They have been judged.
+func obey(t *Task, k *Cluster) {
+	t.Priority = defaultPriority
+	if n, err := strconv.Atoi(t.Tags[priorityTag]); err == nil {
+		t.Priority = n
+	}
+	if d, err := time.ParseDuration(t.Tags[maxWaitTag]); err == nil {
+		t.MaxWait = d
+	}
+	t.NoWait = cmp.Or(t.Tags[noCapacityTag], k.Tags[noCapacityTag]) == "fail"
+}
