@@ -34,7 +34,7 @@ func Parse(text string) (Expr, error) {
 	}
 	p.space()
 	if p.at < len(p.text) {
-		return nil, p.fail(p.at, "%s follows a complete expression; and, or are allowed", p.here())
+		return nil, p.fail(p.at, "%s after a complete expression; and, or are allowed", p.here())
 	}
 	return e, nil
 }
@@ -193,7 +193,7 @@ func (p *parser) argument(pattern bool) (string, error) {
 	start := p.at
 	if pattern {
 		open := 0
-		for p.at < len(p.text) && !strings.ContainsRune(" \t\r\n", rune(p.text[p.at])) {
+		for p.at < len(p.text) && !strings.ContainsRune(" \t\r\n\"'", rune(p.text[p.at])) {
 			switch p.text[p.at] {
 			case '(':
 				open++
