@@ -12,6 +12,13 @@ import (
 // Violations checks the invariants that a single state can show (I1, I4, I8,
 // I11) over the base items, and says each one broken. Call it after any commit.
 func (s *Store) Violations() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.violations()
+}
+
+// violations is Violations with the lock held.
+func (s *Store) violations() []string {
 	var out []string
 	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	type sum struct {
@@ -20,9 +27,9 @@ func (s *Store) Violations() []string {
 	}
 	sums := map[string]*sum{}
 	ledgers := map[string]*control.Ledger{}
-	each(s, control.LedgerKind, false, func(l *control.Ledger) { ledgers[l.ID], sums[l.ID] = l, &sum{} })
+	all(s.items, control.LedgerKind, func(l *control.Ledger) { ledgers[l.ID], sums[l.ID] = l, &sum{} })
 	live := map[string]int{}
-	each(s, control.TaskKind, false, func(t *control.Task) {
+	all(s.items, control.TaskKind, func(t *control.Task) {
 		if t.Service != "" && t.LastStatus != task.Stopped {
 			live[t.Cluster+"/"+t.Service]++
 		}
@@ -73,7 +80,7 @@ func (s *Store) Violations() []string {
 			say("I8 instance %s: open %d stale %d, its tasks open %d stale %d", id, l.Open, l.Stale, x.open, x.stale)
 		}
 	}
-	each(s, control.LiveKind, false, func(l *control.Live) {
+	all(s.items, control.LiveKind, func(l *control.Live) {
 		if l.Live != live[l.Key()] {
 			say("I11 service %s: live is %d, its tasks are %d", l.Key(), l.Live, live[l.Key()])
 		}

@@ -319,17 +319,22 @@ func each[T any, P interface {
 	if lagging {
 		from = s.indexed
 	}
-	var all []P
+	from = maps.Clone(from)
+	s.mu.Unlock()
+	all(from, kind, f)
+}
+
+// all is each over given items.
+func all[T any, P interface {
+	*T
+	control.Record
+}](from map[key]item, kind control.Kind, f func(P)) {
 	for _, k := range slices.SortedFunc(maps.Keys(from), func(a, b key) int { return cmp.Compare(a.key, b.key) }) {
 		if k.kind == kind {
 			r := P(new(T))
 			decode(from[k], r)
-			all = append(all, r)
+			f(r)
 		}
-	}
-	s.mu.Unlock()
-	for _, r := range all {
-		f(r)
 	}
 }
 
