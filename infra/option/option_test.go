@@ -1,6 +1,8 @@
 package option_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -109,6 +111,27 @@ func TestTunables_CoverTheSettingsAnOperatorMayTurn(t *testing.T) {
 	for key := range got {
 		if strings.Contains(key, "Table") || strings.Contains(key, "Url") || key == "region" {
 			t.Errorf("%s names a resource and must not be tunable", key)
+		}
+	}
+}
+
+func TestRead_EveryKeyIsInTheManual(t *testing.T) {
+	manual, err := os.ReadFile(filepath.Join("..", "..", "docs", "design", "infrastructure.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = option.Read(map[string]any{"longshore:nosuchkey": "x"}, "arm64")
+	if err == nil {
+		t.Fatal("an unknown key was accepted")
+	}
+	_, list, _ := strings.Cut(err.Error(), "known are ")
+	keys := strings.Split(list, ", ")
+	if len(keys) < 20 {
+		t.Fatalf("keys %v", keys)
+	}
+	for _, key := range keys {
+		if !strings.Contains(string(manual), "`longshore:"+key+"`") && !strings.Contains(string(manual), "`"+key+"`") {
+			t.Errorf("docs/design/infrastructure.md does not explain longshore:%s", key)
 		}
 	}
 }
