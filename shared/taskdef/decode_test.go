@@ -78,6 +78,7 @@ func TestDecode_NamesAMemberThatECSDoesNotHave(t *testing.T) {
 			"containerDefinitions[0].linuxParameters.capabilities.ad is not a member of containerDefinitions[].linuxParameters.capabilities; did you mean add?",
 		}},
 		{"in another case", with(`"Command":["x"]`), []string{"containerDefinitions[0].Command is not a member of containerDefinitions; did you mean command?"}},
+		{"in another case and of another type", `{"FAMILY":5}`, []string{"FAMILY is not a member of RegisterTaskDefinition; did you mean family?"}},
 		{"one letter off", with(`"enviroment":[]`), []string{"containerDefinitions[0].enviroment is not a member of containerDefinitions; did you mean environment?"}},
 		{"inside a refused member", with(`"healthCheck":{"command":["CMD","x"],"period":3}`), []string{
 			"containerDefinitions[0].healthCheck is not supported yet: the agent runs no health checks",

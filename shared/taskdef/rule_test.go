@@ -70,6 +70,19 @@ func TestRule_Sizes(t *testing.T) {
 		{"no amount", sized("", `"cpu":"much","memory":"1 TB"`), []string{
 			`cpu is "much"; allowed are CPU units as "1024" or cores as "1 vCPU"`, `memory is "1 TB"; allowed are MiB as "1024" or "1 GB"`,
 		}},
+		{"no number before the unit", sized("", `"cpu":" vCPU","memory":"1..5 GB"`), []string{
+			`cpu is " vCPU"; allowed are CPU units as "1024" or cores as "1 vCPU"`, `memory is "1..5 GB"; allowed are MiB as "1024" or "1 GB"`,
+		}},
+		{"signs and exponents", sized("", `"cpu":"+1 vCPU","memory":"1e3GB"`), []string{
+			`cpu is "+1 vCPU"; allowed are CPU units as "1024" or cores as "1 vCPU"`, `memory is "1e3GB"; allowed are MiB as "1024" or "1 GB"`,
+		}},
+		{"past every machine", sized("", `"cpu":"99999999999 vCPU","memory":"99999999999"`), []string{
+			`cpu is "99999999999 vCPU"; allowed are CPU units as "1024" or cores as "1 vCPU"`, `memory is "99999999999"; allowed are MiB as "1024" or "1 GB"`,
+		}},
+		{"a limit of the task's memory", sized(`"memory":512,"cpu":256`, `"cpu":"256","memory":"512"`), nil},
+		{"least sizes", sized("", `"cpu":"128","memory":"6"`), nil},
+		{"most CPU", sized("", `"cpu":"192 vCPU","memory":"6"`), nil},
+		{"too much CPU", sized("", `"cpu":"196609","memory":"6"`), []string{"cpu is 196609; allowed is 128 to 196608"}},
 		{"too little", sized("", `"cpu":"127","memory":"5"`), []string{"cpu is 127; allowed is 128 to 196608", "memory is 5; allowed is 6 to 1073741824"}},
 		{"containers above the task's CPU", sized(`"cpu":257`, `"cpu":"256","memory":"512"`), []string{"cpu is 256; its containers ask for 257 together"}},
 		{"a limit above the task's memory", sized(`"memory":513,"memoryReservation":8`, `"memory":"512"`), []string{"containerDefinitions[0].memory is 513; the task's memory is 512"}},
@@ -112,6 +125,19 @@ func TestRule_Ports(t *testing.T) {
 		{"one name twice", two(`"portMappings":[{"containerPort":80,"name":"web"}]`, `"portMappings":[{"containerPort":81,"name":"web"}]`, ""), []string{
 			`containerDefinitions[1].portMappings[0].name repeats "web"`,
 		}},
+		{"a good range in network mode host", in("host", `{"containerPortRange":"1-65535"}`), []string{
+			at + ".containerPortRange is not supported yet: ports are published one by one",
+			at + ".containerPortRange is not possible in network mode host",
+		}},
+		{"no range", port(`{"containerPortRange":"5-5"},{"containerPortRange":"0-5"},{"containerPortRange":"5"}`), []string{
+			at + ".containerPortRange is not supported yet: ports are published one by one",
+			"containerDefinitions[0].portMappings[1].containerPortRange is not supported yet: ports are published one by one",
+			"containerDefinitions[0].portMappings[2].containerPortRange is not supported yet: ports are published one by one",
+			at + `.containerPortRange is "5-5"; allowed is FIRST-LAST within 1 to 65535`,
+			`containerDefinitions[0].portMappings[1].containerPortRange is "0-5"; allowed is FIRST-LAST within 1 to 65535`,
+			`containerDefinitions[0].portMappings[2].containerPortRange is "5"; allowed is FIRST-LAST within 1 to 65535`,
+		}},
+		{"edges", port(`{"containerPort":1,"hostPort":65535},{"containerPort":65535,"hostPort":1}`), nil},
 		{"range", port(`{"containerPortRange":"9-5","containerPort":4}`), []string{
 			at + ".containerPortRange is not supported yet: ports are published one by one",
 			at + ".containerPortRange excludes containerPort and hostPort",
@@ -170,6 +196,7 @@ func TestRule_Volumes(t *testing.T) {
 			`{"name":"v","host":{"sourcePath":"/srv"}},{"name":"e","host":{}},{"name":"n"},{"name":"d","dockerVolumeConfiguration":{"scope":"shared","autoprovision":true,"driver":"local","driverOpts":{"type":"nfs"},"labels":{"a":"b"}}}`), nil},
 		{"unknown volume", mount(`{"sourceVolume":"w","containerPath":"/v"}`, `{"name":"v"}`), []string{at + `mountPoints[0].sourceVolume names no volume of the task: "w"`}},
 		{"mount without members", mount(`{}`, ``), []string{at + "mountPoints[0].sourceVolume is required", at + "mountPoints[0].containerPath is required"}},
+		{"zero byte", mount(`{"sourceVolume":"v","containerPath":"/a\u0000"}`, `{"name":"v"}`), []string{at + "mountPoints[0].containerPath must not hold a zero byte"}},
 		{"relative mount", mount(`{"sourceVolume":"v","containerPath":"v"}`, `{"name":"v"}`), []string{at + `mountPoints[0].containerPath is "v"; it must be an absolute path`}},
 		{"one place twice", mount(`{"sourceVolume":"v","containerPath":"/v"},{"sourceVolume":"v","containerPath":"/v"}`, `{"name":"v"}`), []string{
 			at + `mountPoints[1].containerPath is "/v", where containerDefinitions[0].mountPoints[0].containerPath is mounted already`,
@@ -278,94 +305,5 @@ func TestRule_LogsAndGPUs(t *testing.T) {
 		{"a shared GPU", gpu(`{"type":"GPU","sharingStrategy":{"nvidiaMps":{"memory":10}}}`), []string{
 			at + "resourceRequirements[0].sharingStrategy is not supported yet: a GPU is given whole",
 		}},
-	})
-}
-
-func TestRule_HealthAndRestart(t *testing.T) {
-	const at = "containerDefinitions[0]."
-	const health = at + "healthCheck is not supported yet: the agent runs no health checks"
-	const restart = at + "restartPolicy is not supported yet: a container that ends is not started again within its task"
-	judge(t, []verdict{
-		{"no command", with(`"healthCheck":{"interval":5}`), []string{health, at + "healthCheck.command is required"}},
-		{"bare command", with(`"healthCheck":{"command":["curl"]}`), []string{health, at + `healthCheck.command[0] is "curl"; allowed: CMD, CMD-SHELL, NONE`}},
-		{"nothing to run", with(`"healthCheck":{"command":["CMD"]}`), []string{health, at + "healthCheck.command has nothing after CMD"}},
-		{"bounds", with(`"healthCheck":{"command":["NONE"],"interval":4,"timeout":61,"retries":0,"startPeriod":301}`), []string{health,
-			at + "healthCheck.interval is 4; allowed is 5 to 300", at + "healthCheck.timeout is 61; allowed is 2 to 60",
-			at + "healthCheck.retries is 0; allowed is 1 to 10", at + "healthCheck.startPeriod is 301; allowed is 0 to 300",
-		}},
-		{"restart", with(`"restartPolicy":{"restartAttemptPeriod":59,"ignoredExitCodes":[` + strings.Repeat("1,", 50) + `1]}`), []string{restart,
-			at + "restartPolicy.enabled is required", at + "restartPolicy.ignoredExitCodes are 51; allowed are 50",
-			at + "restartPolicy.restartAttemptPeriod is 59; allowed is 60 to 1800",
-		}},
-		{"startTimeout", with(`"startTimeout":-5`), []string{
-			at + "startTimeout is not supported yet: a container waits for the start of another, not for more", at + "startTimeout is -5; allowed is 0 to 86400",
-		}},
-		{"secrets and files", with(`"secrets":[{}],"environmentFiles":[{}` + strings.Repeat(`,{"type":"s3","value":"arn"}`, 10) + `]`), []string{
-			at + "secrets is not supported yet: the agent reads no secrets and files from other services",
-			at + "environmentFiles is not supported yet: the agent reads no secrets and files from other services",
-			at + "secrets[0].name is required", at + "secrets[0].valueFrom is required",
-			at + "environmentFiles are 11; allowed are 10", at + "environmentFiles[0].type is required", at + "environmentFiles[0].value is required",
-		}},
-	})
-}
-
-func TestRule_Group(t *testing.T) {
-	const a, b = "containerDefinitions[0].", "containerDefinitions[1]."
-	const wait = " is not supported yet: a container waits for the start of another, not for more"
-	const share = " is not supported yet: containers of a task do not share volumes and names"
-	on := func(name, condition string) string {
-		return `"dependsOn":[{"containerName":"` + name + `","condition":"` + condition + `"}]`
-	}
-	judge(t, []verdict{
-		{"START", two("", on("a", "START"), ""), nil},
-		{"itself", two(on("a", "START"), "", ""), []string{a + "dependsOn[0].containerName names its own container"}},
-		{"nobody", two(on("c", "START"), "", ""), []string{a + `dependsOn[0].containerName names no container of the task: "c"`}},
-		{"without members", two(`"dependsOn":[{}]`, "", ""), []string{a + "dependsOn[0].condition is required", a + "dependsOn[0].containerName is required"}},
-		{"one twice", two("", `"dependsOn":[{"containerName":"a","condition":"START"},{"containerName":"a","condition":"START"}]`, ""), []string{
-			b + `dependsOn[1].containerName repeats "a"`,
-		}},
-		{"unknown condition", two("", on("a", "READY"), ""), []string{b + `dependsOn[0].condition is "READY"; allowed: START`}},
-		{"the end of an essential container", two("", on("a", "SUCCESS"), ""), []string{
-			b + `dependsOn[0].condition "SUCCESS"` + wait, b + `dependsOn[0].condition is SUCCESS, but "a" is essential: its end would end the task`,
-		}},
-		{"the end of another", two(`"essential":false`, on("a", "COMPLETE"), ""), []string{b + `dependsOn[0].condition "COMPLETE"` + wait}},
-		{"health without a check", two("", on("a", "HEALTHY"), ""), []string{
-			b + `dependsOn[0].condition "HEALTHY"` + wait, b + `dependsOn[0].condition is HEALTHY, but "a" has no healthCheck`,
-		}},
-		{"a circle of two", two(on("b", "START"), on("a", "START"), ""), []string{b + "dependsOn[0].containerName closes a circle: a → b → a"}},
-		{"a circle by link and volume", two(`"links":["b:db"]`, `"volumesFrom":[{"sourceContainer":"a"}]`, ""), []string{
-			a + "links" + share, b + "volumesFrom" + share, b + "volumesFrom[0].sourceContainer closes a circle: a → b → a",
-		}},
-		{"links", two(`"links":["b:","c","a"]`, "", `"networkMode":"host"`), []string{
-			a + "links" + share, a + "links need network mode bridge; it is host", a + `links[0] is "b:"; allowed is NAME or NAME:ALIAS`,
-			a + `links[1] names no container of the task: "c"`, a + "links[2] names its own container",
-		}},
-	})
-}
-
-func TestRule_PlacementAndPlatform(t *testing.T) {
-	constraint := func(s string) string { return beside(`"placementConstraints":[` + s + `]`) }
-	const one = `{"type":"memberOf","expression":"attribute:a exists"}`
-	judge(t, []verdict{
-		{"all well", constraint(one), nil},
-		{"eleven", constraint(one + strings.Repeat(","+one, 10)), []string{"placementConstraints are 11; allowed are 10"}},
-		{"empty", constraint(`{}`), []string{"placementConstraints[0].type is required", "placementConstraints[0].expression is required"}},
-		{"type", constraint(`{"type":"distinctInstance","expression":"attribute:a exists"}`), []string{`placementConstraints[0].type is "distinctInstance"; allowed: memberOf`}},
-		{"syntax", constraint(`{"type":"memberOf","expression":"attribute:a = b"}`), []string{
-			`placementConstraints[0].expression cannot be used: at character 13: "=" is not an operator; allowed are ==, !=, =~, !~, in, !in, exists, !exists`,
-		}},
-		{"Linux", beside(`"runtimePlatform":{"operatingSystemFamily":"LINUX","cpuArchitecture":"ARM64"}`), nil},
-		{"Windows", beside(`"runtimePlatform":{"operatingSystemFamily":"WINDOWS_SERVER_2022_CORE"}`), []string{
-			`runtimePlatform.operatingSystemFamily "WINDOWS_SERVER_2022_CORE" is not supported: the agent runs on Linux`,
-		}},
-		{"EC2 and more", beside(`"requiresCompatibilities":["EC2","FARGATE"]`), nil},
-		{"own machines", beside(`"requiresCompatibilities":["EXTERNAL"]`), nil},
-		{"Fargate alone", beside(`"requiresCompatibilities":["FARGATE"]`), []string{
-			`requiresCompatibilities names "FARGATE" alone, which is not supported: tasks run on your own instances; allowed: EC2, EXTERNAL`,
-		}},
-		{"Managed Instances and Fargate", beside(`"requiresCompatibilities":["FARGATE","MANAGED_INSTANCES"]`), []string{
-			`requiresCompatibilities names "FARGATE, MANAGED_INSTANCES" alone, which is not supported: tasks run on your own instances; allowed: EC2, EXTERNAL`,
-		}},
-		{"one twice", beside(`"requiresCompatibilities":["EC2","EC2"]`), []string{`requiresCompatibilities[1] repeats "EC2"`}},
 	})
 }
