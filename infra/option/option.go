@@ -261,9 +261,7 @@ func (r *reader) control(local bool) setting.Control {
 		}
 		values[name] = text
 	}
-	if _, set := values["LONGSHORE_SENDER_FROM_BODY"]; local && !set {
-		values["LONGSHORE_SENDER_FROM_BODY"] = "true"
-	}
+	derive(values, local)
 	var c setting.Control
 	if err := setting.FromEnv(&c, lookup(values, "", "")); err != nil {
 		r.faults = append(r.faults, err)
@@ -278,6 +276,18 @@ func (r *reader) control(local bool) setting.Control {
 		r.fault("reapAfter", "%s must be longer than suspectAfter, %s", c.ReapAfter, c.SuspectAfter)
 	}
 	return c
+}
+
+// derive fills in what follows from the rest: three missed heartbeats make an
+// instance suspect, and an emulator's messages must say who sent them.
+func derive(values map[string]string, local bool) {
+	const every, suspect, sender = "LONGSHORE_HEARTBEAT_EVERY", "LONGSHORE_SUSPECT_AFTER", "LONGSHORE_SENDER_FROM_BODY"
+	if d, err := time.ParseDuration(values[every]); err == nil && values[suspect] == "" {
+		values[suspect] = (3 * d).String()
+	}
+	if local && values[sender] == "" {
+		values[sender] = "true"
+	}
 }
 
 func lookup(values map[string]string, name, text string) func(string) (string, bool) {

@@ -31,7 +31,6 @@ func TestRead_LocalTurnsOnWhatOnlyAnEmulatorNeeds(t *testing.T) {
 	o, err := option.Read(map[string]any{
 		"longshore:local":          "true",
 		"longshore:heartbeatEvery": "5s",
-		"longshore:suspectAfter":   "15s",
 	}, "amd64")
 	if err != nil {
 		t.Fatal(err)
@@ -39,7 +38,7 @@ func TestRead_LocalTurnsOnWhatOnlyAnEmulatorNeeds(t *testing.T) {
 	if o.Retain || o.EnforceSSL || !o.Control.SenderFromBody || o.GOARCH() != "amd64" {
 		t.Errorf("read %+v", o)
 	}
-	if o.Control.HeartbeatEvery != 5*time.Second || o.Control.ReapAfter != 10*time.Minute {
+	if o.Control.HeartbeatEvery != 5*time.Second || o.Control.SuspectAfter != 15*time.Second || o.Control.ReapAfter != 10*time.Minute {
 		t.Errorf("control %+v", o.Control)
 	}
 }
