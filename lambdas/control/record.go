@@ -202,20 +202,24 @@ const (
 
 // Lease is when an instance was last heard, and the stage that follows from it.
 type Lease struct {
-	ID           string        `json:"id"`
-	Version      int64         `json:"version"`
-	Cluster      string        `json:"cluster"`
-	Zone         string        `json:"zone"`
-	EC2          string        `json:"ec2,omitempty"` // its EC2 instance id
-	Sent         time.Time     `json:"sent"`          // SentTimestamp of the last accepted heartbeat or register
-	RegisterSent time.Time     `json:"registerSent"`
-	Epoch        int64         `json:"epoch"` // of the ledger
-	Incarnation  string        `json:"incarnation"`
-	Session      string        `json:"session"`                // of the last renewal
-	PrevSession  string        `json:"prevSession,omitempty"`  // the one before it
-	Alternations int           `json:"alternations,omitempty"` // renewals in turn by two sessions
-	N            int64         `json:"n"`                      // of the last inventory applied
-	Inventory    string        `json:"inventory,omitempty"`    // its hash
+	ID           string    `json:"id"`
+	Version      int64     `json:"version"`
+	Cluster      string    `json:"cluster"`
+	Zone         string    `json:"zone"`
+	EC2          string    `json:"ec2,omitempty"` // its EC2 instance id
+	Sent         time.Time `json:"sent"`          // SentTimestamp of the last accepted heartbeat or register
+	RegisterSent time.Time `json:"registerSent"`
+	Epoch        int64     `json:"epoch"` // of the ledger
+	Incarnation  string    `json:"incarnation"`
+	Session      string    `json:"session"`               // of the last renewal
+	PrevSession  string    `json:"prevSession,omitempty"` // the one before it
+	// Sessions are those whose beats were looked at, newest last, ≤ 4; an older
+	// one that comes back is an alternation: two machines in turn.
+	Sessions     []string      `json:"sessions,omitempty"`
+	Alternations int           `json:"alternations,omitempty"`
+	AlternatedAt time.Time     `json:"alternatedAt,omitzero"`
+	N            int64         `json:"n"`                   // of the last inventory applied
+	Inventory    string        `json:"inventory,omitempty"` // its hash
 	Beats        int64         `json:"beats"`
 	Every        time.Duration `json:"every"` // interval told
 	Stage        Stage         `json:"stage"`

@@ -1,0 +1,385 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/longshore-run/longshore/shared/logkey"
+	"github.com/longshore-run/longshore/shared/task"
+	"github.com/longshore-run/longshore/shared/wire"
+)
+
+// Bounds of what one beat makes the control plane do; the next beat goes on.
+const (
+	judgePerCommit  = 40
+	judgeWrites     = 400
+	judgeCommands   = 500
+	judgeEndsBefore = 5 * time.Second
+)
+
+// verdict is what an inventory says about one task or entry of it.
+type verdict string
+
+const (
+	nothing  verdict = ""
+	vanish   verdict = "vanish"   // write: absent, and known not to come
+	adoptIt  verdict = "adopt"    // write: listed, of an older epoch, decided by this inventory
+	showIt   verdict = "show"     // write: seen for the first time, or kept and back
+	redo     verdict = "redo"     // write: its assign or stop is sent again
+	resyncIt verdict = "resync"   // its snapshot is asked for again
+	stopIt   verdict = "stop"     // it is known to have ended, and runs
+	ackIt    verdict = "ack"      // its end is known
+	unknown  verdict = "unknown"  // nobody here knows it: kept, and alarms (I12)
+	older    verdict = "older"    // left to its closing (I8)
+	onItsWay verdict = "onItsWay" // its assign has just been sent
+)
+
+// judgement compares one inventory with the tables.
+type judgement struct {
+	*visit
+	entries map[wire.Attempt]wire.Entry
+	writes  int
+
+	commands []wire.Message
+	resync   []string
+	again    []*Task // to be assigned again
+	services []Kick
+	room     bool
+	running  int  // listed as not ended, and known to have ended
+	unknowns int  // nobody here knows
+	settled  bool // nothing is left to be done about this inventory
+}
+
+// judge compares the beat's inventory with the tables (design: Heartbeat). Every
+// write is conditional on the instance's epoch and incarnation being the beat's;
+// an index only finds candidates, each is read strongly.
+func (v *visit) judge(ctx context.Context) error {
+	j := &judgement{visit: v, entries: map[wire.Attempt]wire.Entry{}, settled: true}
+	for _, e := range v.m.Inventory {
+		j.entries[wire.Attempt{Task: e.Task, Attempt: e.Attempt}] = e
+	}
+	tasks, err := j.candidates(ctx)
+	if err != nil {
+		return err
+	}
+	if err := j.tables(ctx, tasks); err != nil {
+		return err
+	}
+	if j.over {
+		return nil
+	}
+	j.inventory(tasks)
+	j.say(ctx)
+	return j.finish(ctx)
+}
+
+// candidates are the tasks the inventory names and those the index shows as open
+// on the instance, read strongly.
+func (j *judgement) candidates(ctx context.Context) (listed, error) {
+	out := tasksOf(j.m.Inventory)
+	for after := ""; ; {
+		ids, next, err := j.c.Store.TaskIDs(ctx, TaskQuery{OnInstance: j.in.ID}, Page{After: after})
+		if err != nil {
+			return out, fmt.Errorf("list the open tasks of instance %s: %w", j.in.ID, err)
+		}
+		for _, id := range ids {
+			if out.by[id] == nil {
+				t := &Task{ID: id}
+				out.all, out.by[id] = append(out.all, t), t
+			}
+		}
+		if after = next; next == "" {
+			break
+		}
+	}
+	if err := load(ctx, j.c.Store, out.all); err != nil {
+		return out, fmt.Errorf("load the tasks of instance %s: %w", j.in.ID, err)
+	}
+	return out, nil
+}
+
+// tables goes through the tasks that are open here, and writes what the
+// inventory decides about them, some at a time.
+func (j *judgement) tables(ctx context.Context, tasks listed) error {
+	var chunk []*Task
+	flush := func() error {
+		if len(chunk) == 0 {
+			return nil
+		}
+		err := j.write(ctx, chunk)
+		chunk = nil
+		return err
+	}
+	for _, t := range tasks.all {
+		switch j.of(t) {
+		case vanish, adoptIt, showIt, redo:
+			if j.writes++; j.writes > judgeWrites || j.late(ctx) {
+				j.settled = false
+				continue
+			}
+			if chunk = append(chunk, t); len(chunk) == judgePerCommit {
+				if err := flush(); err != nil || j.over {
+					return err
+				}
+			}
+		case older, onItsWay:
+			j.settled = false
+		}
+	}
+	return flush()
+}
+
+// late says whether too little of the call's time is left to write more.
+func (j *judgement) late(ctx context.Context) bool {
+	deadline, ok := ctx.Deadline()
+	return ctx.Err() != nil || ok && time.Until(deadline) < judgeEndsBefore
+}
+
+// of is the verdict on a task that is open here, and nothing on any other.
+func (j *judgement) of(t *Task) verdict {
+	l := j.ledger
+	if t.Version == 0 || !t.LastStatus.Open() || t.Instance != l.ID {
+		return nothing
+	}
+	_, isListed := j.entries[wire.Attempt{Task: t.ID, Attempt: t.Attempt}]
+	switch {
+	case isListed && t.Epoch < l.Epoch && l.Cause == IncarnationCause:
+		return adoptIt
+	case isListed && t.Epoch < l.Epoch:
+		return older
+	case isListed && (!t.Shown || !t.Kept.IsZero()):
+		return showIt
+	case isListed:
+		return nothing
+	case t.Epoch < l.Epoch && l.Cause == IncarnationCause, t.Incarnation != j.m.Incarnation:
+		return vanish // it was with a journal that is gone
+	case t.Epoch < l.Epoch:
+		return older
+	case t.LastStatus != task.Pending:
+		if j.m.N > t.N {
+			return vanish
+		}
+		return nothing // the inventory is older than what was reported
+	case t.DispatchAt.After(j.now):
+		return onItsWay
+	}
+	return redo
+}
+
+// write commits the verdicts on some tasks, read again, in one transaction that
+// holds only while the instance is in the beat's epoch and incarnation.
+func (j *judgement) write(ctx context.Context, chunk []*Task) error {
+	var done judgement
+	err := j.c.decide(ctx, "judge the inventory of instance "+j.in.ID, func() ([]Write, error) {
+		done = judgement{visit: j.visit, entries: j.entries}
+		in, ledger := &Instance{ID: j.in.ID}, &Ledger{ID: j.in.ID}
+		if err := j.c.Store.Load(ctx, append(recordsOf(chunk), in, ledger)...); err != nil {
+			return nil, err
+		}
+		j.in, j.ledger = in, ledger
+		if in.Incarnation != j.m.Incarnation || ledger.Epoch != j.m.Epoch || ledger.Version == 0 {
+			j.over = true // raised meanwhile: a later beat decides
+			return nil, errGiveUp
+		}
+		return done.apply(ctx, chunk)
+	})
+	if err != nil {
+		return err
+	}
+	j.commands = append(j.commands, done.commands...)
+	j.again = append(j.again, done.again...)
+	j.services = mergeKicks(j.services, done.services)
+	j.room = j.room || done.room
+	if len(done.again)+len(done.commands) > 0 {
+		j.settled = false
+	}
+	return nil
+}
+
+func mergeKicks(all, more []Kick) []Kick {
+	for _, k := range more {
+		for _, id := range k.Tasks {
+			all = addTo(all, &Task{ID: id, Cluster: k.Cluster, Service: k.Service})
+		}
+	}
+	return all
+}
+
+// apply makes the changes of one transaction.
+func (j *judgement) apply(ctx context.Context, chunk []*Task) ([]Write, error) {
+	w, lives := &changes{}, lives{}
+	for _, t := range chunk {
+		switch j.of(t) {
+		case vanish:
+			if err := lives.down(ctx, j.c.Store, t); err != nil {
+				return nil, err
+			}
+			j.vanish(t)
+			w.put(t, j.ledger)
+		case adoptIt:
+			adopt(t, j.ledger, j.m.Incarnation, j.m.N)
+			t.Shown = true
+			w.put(t, j.ledger)
+		case showIt:
+			t.Shown, t.Kept = true, time.Time{}
+			w.put(t)
+		case redo:
+			t.Dispatched++
+			t.DispatchAt = j.now.Add(dispatchWait(t.Dispatched))
+			w.put(t)
+			if t.DesiredStatus == task.DesiredStopped {
+				j.commands = append(j.commands, stopMessage(t))
+			} else {
+				j.again = append(j.again, t)
+			}
+		}
+	}
+	if len(w.order) == 0 {
+		return nil, errGiveUp
+	}
+	w.check(j.in, j.ledger)
+	return append(w.all(), lives.writes()...), nil
+}
+
+// vanish ends a task that its instance no longer has.
+func (j *judgement) vanish(t *Task) {
+	e := ending{cause: task.VanishedCause, now: j.now, keepFor: j.c.Setting.StoppedTasksFor}
+	if t.StopCause != "" { // it was to stop, and it has
+		e.cause = ""
+	}
+	endOpen(t, j.ledger, task.Vanished, e)
+	j.room = true
+	if t.Service != "" {
+		j.services = addTo(j.services, t)
+	}
+	j.c.Log.Warn("task vanished", logkey.Task, t.ID, logkey.Attempt, t.Attempt, logkey.Instance, j.in.ID)
+}
+
+// inventory goes through the entries, and answers each that shows more than is
+// known here, or is not open here.
+func (j *judgement) inventory(tasks listed) {
+	for _, e := range j.m.Inventory {
+		t := tasks.by[e.Task]
+		switch j.entry(t, e) {
+		case resyncIt:
+			j.settled = false
+			if !slices.Contains(j.resync, t.ID) {
+				j.resync = append(j.resync, t.ID)
+			}
+		case ackIt:
+			j.settled = false
+			j.commands = append(j.commands, ackMessage(j.in.ID, e.Task, e.Attempt))
+		case stopIt:
+			j.settled = false
+			j.running++
+			j.commands = append(j.commands, &wire.Stop{Header: wire.Header{Instance: j.in.ID}, Task: e.Task, Attempt: e.Attempt, Reason: t.StoppedReason})
+		case unknown:
+			j.unknowns++
+			j.c.Log.Error("container unknown here: it is kept, and its instance fenced", logkey.Task, e.Task, logkey.Attempt, e.Attempt, logkey.Epoch, e.Epoch, logkey.Instance, j.in.ID)
+		}
+	}
+	j.unknowns += j.m.UnknownLabels
+}
+
+// entry is the verdict on one entry of the inventory, after its task was judged.
+func (j *judgement) entry(t *Task, e wire.Entry) verdict {
+	here := t.Version > 0 && t.LastStatus.Open() && t.Instance == j.ledger.ID && t.Attempt == e.Attempt
+	switch {
+	case here && t.Epoch < j.ledger.Epoch:
+		return older
+	case here && (e.Phase == wire.PhaseEnded || e.Phase == wire.PhaseRunning && t.LastStatus == task.Pending):
+		return resyncIt // an inventory never changes a status
+	case here:
+		return nothing
+	case e.Phase == wire.PhaseEnded:
+		return ackIt
+	case closed(t, e, j.ledger):
+		return stopIt
+	}
+	return unknown
+}
+
+// say sends what the judgement came to.
+func (j *judgement) say(ctx context.Context) {
+	if len(j.again) > 0 {
+		assigns, err := j.c.assignments(ctx, j.again...)
+		if err != nil {
+			j.c.Log.ErrorContext(ctx, "assign not made", logkey.Instance, j.in.ID, logkey.Error, err)
+		}
+		j.commands = append(j.commands, assigns...)
+	}
+	if len(j.commands) > judgeCommands {
+		j.commands, j.settled = j.commands[:judgeCommands], false
+	}
+	if len(j.resync) > 0 {
+		j.commands = append(j.commands, &wire.Resync{Header: wire.Header{Instance: j.in.ID}, Tasks: j.resync})
+	}
+	j.c.send(ctx, j.commands...)
+	if j.room {
+		j.c.kick(ctx, Kick{Cluster: j.ledger.Cluster, Instance: j.in.ID})
+	}
+	for _, k := range j.services {
+		j.c.kickServices(ctx, k)
+	}
+	if j.unknowns > 0 {
+		j.c.Metrics.Count(countUnknownContainers, float64(j.unknowns))
+	}
+}
+
+// finish notes that the inventory was applied, and if it was clean makes the
+// instance schedulable (I7).
+func (j *judgement) finish(ctx context.Context) error {
+	connected := false
+	err := j.c.decide(ctx, "finish the inventory of instance "+j.in.ID, func() ([]Write, error) {
+		connected = false
+		if err := j.load(ctx); err != nil {
+			return nil, err
+		}
+		if j.lease.Version == 0 || j.in.Incarnation != j.m.Incarnation || j.ledger.Epoch != j.m.Epoch || j.lease.N > j.m.N {
+			return nil, errGiveUp // raised, or a later inventory was applied meanwhile
+		}
+		w := &changes{}
+		connected = j.stage(w)
+		lease := j.lease
+		lease.N = j.m.N
+		if lease.Inventory = ""; j.settled && j.unknowns == 0 {
+			lease.Inventory = inventoryHash(j.m.Inventory)
+		}
+		w.put(lease)
+		return w.all(), nil
+	})
+	if err == nil && connected {
+		j.c.Log.InfoContext(ctx, "instance takes work", logkey.Instance, j.in.ID, logkey.Cluster, j.ledger.Cluster, logkey.Epoch, j.ledger.Epoch)
+		j.c.kick(ctx, Kick{Cluster: j.ledger.Cluster, Instance: j.in.ID})
+	}
+	return err
+}
+
+// stage is where the whole inventory leaves the instance.
+func (j *judgement) stage(w *changes) (connected bool) {
+	lease, l := j.lease, j.ledger
+	clean := j.running == 0 && j.unknowns == 0 && l.Stale == 0 && lease.Impaired.IsZero() && l.Status != Inactive && lease.Alternations < clonesReturn
+	switch {
+	case clean && (lease.Stage == StageFenced || lease.Stage == StageSuspect):
+		setStage(lease, StageConnected, "", j.now)
+		l.Connected, l.Cause, l.EndCause = true, NoCause, ""
+		w.put(l)
+		w.check(j.in)
+		return true
+	case j.unknowns > 0 && lease.Stage != StageLost:
+		reason := fmt.Sprintf("UNKNOWN_CONTAINERS: %d that nobody here knows", j.unknowns)
+		if l.Connected {
+			l.Connected = false
+			w.put(l)
+			w.check(j.in)
+		}
+		setStage(lease, StageFenced, reason, j.now)
+	case lease.Stage == StageFenced && j.running > 0:
+		setStage(lease, StageFenced, fmt.Sprintf("RETURNED: %d closed tasks still run there", j.running), j.now)
+	case lease.Stage == StageFenced && l.Stale > 0:
+		setStage(lease, StageFenced, fmt.Sprintf("RETURNED: %d tasks of an older epoch are not decided yet", l.Stale), j.now)
+	}
+	return false
+}
