@@ -337,7 +337,7 @@ func (v *visit) fence(ctx context.Context) {
 		Header: wire.Header{Instance: v.in.ID}, Incarnation: v.m.Incarnation, Epoch: v.ledger.Epoch,
 		Terminal: v.ledger.Status == Inactive && v.ledger.Open == 0, Reason: cut(v.lease.StageReason, maxReason),
 	}
-	tasks := tasksOf(v.m.Inventory)
+	tasks := listedIn(v.m.Inventory)
 	if err := load(ctx, v.c.Store, tasks.all); err != nil {
 		v.c.Log.WarnContext(ctx, "fence not sent; the next beat asks again", logkey.Instance, v.in.ID, logkey.Error, err)
 		return
@@ -366,7 +366,7 @@ type listed struct {
 	by  map[string]*Task
 }
 
-func tasksOf(inventory []wire.Entry) listed {
+func listedIn(inventory []wire.Entry) listed {
 	out := listed{by: map[string]*Task{}}
 	for _, e := range inventory {
 		if out.by[e.Task] == nil {

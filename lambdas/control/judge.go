@@ -78,7 +78,7 @@ func (v *visit) judge(ctx context.Context) error {
 // candidates are the tasks the inventory names and those the index shows as open
 // on the instance, read strongly.
 func (j *judgement) candidates(ctx context.Context) (listed, error) {
-	out := tasksOf(j.m.Inventory)
+	out := listedIn(j.m.Inventory)
 	for after := ""; ; {
 		ids, next, err := j.c.Store.TaskIDs(ctx, TaskQuery{OnInstance: j.in.ID}, Page{After: after})
 		if err != nil {

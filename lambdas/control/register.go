@@ -16,7 +16,6 @@ import (
 
 const (
 	defaultCluster = "default"
-	clusterActive  = "ACTIVE"
 	noZone         = "edge"
 	// silentBeats is for how many intervals an incarnation must have been silent
 	// before another may take its place.
@@ -107,11 +106,11 @@ func (r *registration) decide() ([]Write, error) {
 func (r *registration) place(w *changes) error {
 	switch {
 	case r.cluster.Version == 0 && r.cluster.Name == defaultCluster:
-		r.cluster.Status, r.cluster.CreatedAt = clusterActive, r.now
+		r.cluster.Status, r.cluster.CreatedAt = ClusterActive, r.now
 		w.put(r.cluster)
 	case r.cluster.Version == 0:
 		r.refused = "cluster " + r.cluster.Name + " does not exist"
-	case r.cluster.Status != clusterActive:
+	case r.cluster.Status != ClusterActive:
 		r.refused = "cluster " + r.cluster.Name + " is " + r.cluster.Status
 	case r.ledger.Version > 0 && r.ledger.Status != Inactive && r.ledger.Cluster != r.cluster.Name:
 		r.refused = "the instance is registered in cluster " + r.ledger.Cluster + "; deregister it there first"
