@@ -1,0 +1,138 @@
+package event
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"regexp"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	"github.com/longshore-run/longshore/lambdas/control"
+	"github.com/longshore-run/longshore/shared/fault"
+	"github.com/longshore-run/longshore/shared/logkey"
+)
+
+const (
+	maxKickBytes = 8 * 1024
+	maxKickTasks = 10
+)
+
+var (
+	kickName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,255}$`)
+	kickID   = regexp.MustCompile(`^[0-9a-f]{32}$`)
+)
+
+// decodeKick reads one kick strictly.
+func decodeKick(body string) (k control.Kick, err error) {
+	if len(body) > maxKickBytes {
+		return k, fault.New(fault.Invalid, "kick has %d bytes; at most %d are allowed", len(body), maxKickBytes)
+	}
+	d := json.NewDecoder(bytes.NewReader([]byte(body)))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&k); err != nil {
+		return k, fault.Wrap(fault.Invalid, err, "decode kick")
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return k, fault.New(fault.Invalid, "decode kick: something follows it")
+	}
+	switch {
+	case !kickName.MatchString(k.Cluster):
+		return k, fault.Field("cluster", "must be 1 to 255 letters, digits, underscores and hyphens")
+	case k.Service != "" && !kickName.MatchString(k.Service):
+		return k, fault.Field("service", "must be 1 to 255 letters, digits, underscores and hyphens")
+	case k.Instance != "" && !kickID.MatchString(k.Instance):
+		return k, fault.Field("instance", "must be 32 lower-case hex digits")
+	case len(k.Tasks) > maxKickTasks:
+		return k, fault.Field("tasks", "has %d entries; at most %d are allowed", len(k.Tasks), maxKickTasks)
+	}
+	for _, id := range k.Tasks {
+		if !kickID.MatchString(id) {
+			return k, fault.Field("tasks", "must be 32 lower-case hex digits each")
+		}
+	}
+	return k, nil
+}
+
+// Admission runs admission for kicks.
+type Admission struct {
+	Control interface {
+		Admit(ctx context.Context, k control.Kick) error
+	}
+	Metrics control.Metrics
+	Log     *slog.Logger
+}
+
+// Handle runs one pass for each cluster and instance a batch of kicks names. It
+// never fails: a failing batch would block its cluster for the queue's whole
+// visibility timeout and take healthy kicks to the dead-letter queue with it.
+// The sweep kicks again.
+func (a *Admission) Handle(ctx context.Context, e events.SQSEvent) error {
+	var kicks []control.Kick
+	for _, m := range e.Records {
+		k, err := decodeKick(m.Body)
+		if err != nil {
+			a.Metrics.Count(countUndecodable, 1)
+			a.Log.ErrorContext(ctx, "kick dropped", logkey.Message, m.MessageId, logkey.Error, err)
+			continue
+		}
+		kicks = mergeKick(kicks, k)
+	}
+	for _, k := range kicks {
+		err := guarded("admit", func() error { return a.Control.Admit(ctx, k) })
+		if err != nil {
+			a.Log.ErrorContext(ctx, "admission pass failed; the sweep kicks again", logkey.Cluster, k.Cluster, logkey.Error, err)
+			continue
+		}
+		a.Log.InfoContext(ctx, "admission pass", logkey.Cluster, k.Cluster, logkey.Instance, k.Instance, logkey.Count, len(k.Tasks))
+	}
+	return nil
+}
+
+// mergeKick adds a kick to those of the same cluster: one pass reads everything
+// that waits there, so it needs only the names that an index may not show.
+func mergeKick(kicks []control.Kick, k control.Kick) []control.Kick {
+	for i := range kicks {
+		have := &kicks[i]
+		if have.Cluster == k.Cluster && (have.Instance == "" || k.Instance == "" || have.Instance == k.Instance) {
+			if have.Instance == "" {
+				have.Instance = k.Instance
+			}
+			have.Tasks = append(have.Tasks, k.Tasks...)
+			return kicks
+		}
+	}
+	return append(kicks, k)
+}
+
+// Services takes the kicks of services. There is nothing yet that keeps a
+// service at its count, so they are read, counted and done with.
+type Services struct {
+	Metrics control.Metrics
+	Log     *slog.Logger
+}
+
+// Handle reads a batch of kicks. One that can not be read fails by itself, and
+// the queue's own redrive puts it aside; it is counted the first time only.
+func (s *Services) Handle(ctx context.Context, e events.SQSEvent) (events.SQSEventResponse, error) {
+	out := events.SQSEventResponse{BatchItemFailures: []events.SQSBatchItemFailure{}}
+	for _, m := range e.Records {
+		k, err := decodeKick(m.Body)
+		if err == nil && k.Service == "" {
+			err = fault.Field("service", "must be set")
+		}
+		if err != nil {
+			if seen := m.Attributes["ApproximateReceiveCount"]; seen == "" || seen == "1" {
+				s.Metrics.Count(countUndecodable, 1)
+			}
+			s.Log.ErrorContext(ctx, "kick can not be read", logkey.Message, m.MessageId, logkey.Error, err)
+			out.BatchItemFailures = append(out.BatchItemFailures, events.SQSBatchItemFailure{ItemIdentifier: m.MessageId})
+			continue
+		}
+		s.Metrics.Count("ServiceKicks", 1)
+		s.Log.InfoContext(ctx, "service kicked", logkey.Cluster, k.Cluster, logkey.Service, k.Service, logkey.Count, len(k.Tasks))
+	}
+	return out, nil
+}
