@@ -1,0 +1,244 @@
+package local
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+
+	"github.com/longshore-run/longshore/shared/setting"
+	"github.com/longshore-run/longshore/shared/wire"
+)
+
+// Agent is one agent of a local stack: a user of its own, a folder of its own.
+type Agent struct {
+	N        int
+	Dir      string
+	Instance string // container instance id
+	binary   string
+}
+
+func (s *Stack) agentDir(n int) string {
+	return filepath.Join(s.Options.Dir, "agents", strconv.Itoa(n))
+}
+
+// Agent is the nth agent, from 1.
+func (s *Stack) Agent(n int) *Agent {
+	id, _ := os.ReadFile(filepath.Join(s.agentDir(n), "instance"))
+	return &Agent{N: n, Dir: s.agentDir(n), Instance: string(id), binary: s.Binary()}
+}
+
+func (s *Stack) startAgents(ctx context.Context) error {
+	for n := 1; n <= s.Options.Agents; n++ {
+		if err := s.prepareAgent(ctx, n); err != nil {
+			return fmt.Errorf("agent %d: %w", n, err)
+		}
+		if err := s.Agent(n).Start(); err != nil {
+			return fmt.Errorf("agent %d: %w", n, err)
+		}
+	}
+	return nil
+}
+
+// prepareAgent makes the agent's IAM user with the deployed agent policy, its
+// own identity filled in (the emulator substitutes no policy variables), and
+// its settings.
+func (s *Stack) prepareAgent(ctx context.Context, n int) error {
+	dir := s.agentDir(n)
+	if err := os.MkdirAll(filepath.Join(dir, "data"), 0o700); err != nil {
+		return err
+	}
+	users := iam.NewFromConfig(s.Config())
+	name := fmt.Sprintf("agent-%d", n)
+	if _, err := users.CreateUser(ctx, &iam.CreateUserInput{UserName: &name}); err != nil {
+		return fmt.Errorf("create user %s: %w", name, err)
+	}
+	key, err := users.CreateAccessKey(ctx, &iam.CreateAccessKeyInput{UserName: &name})
+	if err != nil {
+		return fmt.Errorf("create key of %s: %w", name, err)
+	}
+	cfg := s.Config()
+	cfg.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+		return aws.Credentials{AccessKeyID: *key.AccessKey.AccessKeyId, SecretAccessKey: *key.AccessKey.SecretAccessKey}, nil
+	})
+	who, err := sts.NewFromConfig(cfg).GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
+	if err != nil {
+		return fmt.Errorf("ask who %s is: %w", name, err)
+	}
+	identity := aws.ToString(who.UserId)
+	policy, err := s.agentPolicy(ctx, users, identity)
+	if err != nil {
+		return err
+	}
+	if _, err := users.PutUserPolicy(ctx, &iam.PutUserPolicyInput{UserName: &name, PolicyName: aws.String("agent"), PolicyDocument: &policy}); err != nil {
+		return fmt.Errorf("put policy of %s: %w", name, err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "instance"), []byte(wire.InstanceID(identity)), 0o644); err != nil {
+		return err
+	}
+	return s.writeAgentEnv(n, *key.AccessKey.AccessKeyId, *key.AccessKey.SecretAccessKey)
+}
+
+// agentPolicy is the deployed agent role's policy for one identity.
+func (s *Stack) agentPolicy(ctx context.Context, users *iam.Client, identity string) (string, error) {
+	out, err := users.GetRolePolicy(ctx, &iam.GetRolePolicyInput{RoleName: aws.String(s.Outputs["AgentRoleName"]), PolicyName: aws.String("agent")})
+	if err != nil {
+		return "", fmt.Errorf("read the agent role's policy: %w", err)
+	}
+	text := aws.ToString(out.PolicyDocument)
+	if decoded, err := url.QueryUnescape(text); err == nil && !json.Valid([]byte(text)) {
+		text = decoded
+	}
+	return strings.ReplaceAll(text, "${aws:userid}", identity), nil
+}
+
+func (s *Stack) writeAgentEnv(n int, key, secret string) error {
+	dir, of := s.agentDir(n), s.Options.Agents
+	a := setting.Agent{
+		Cluster: Cluster, DataDir: filepath.Join(dir, "data"),
+		ReportsQueueURL: s.Outputs["ReportsQueueUrl"], HeartbeatsQueueURL: s.Outputs["HeartbeatsQueueUrl"], CommandQueueNameStart: s.Outputs["CommandQueueNameStart"],
+		CPU: runtime.NumCPU() * 1024 / of, MemoryMiB: memoryMiB() * 9 / 10 / of,
+		Zone: "local-" + string(rune('a'+(n-1)%26)), CleanupWait: s.Options.CleanupWait, LogLevel: s.Options.LogLevel,
+	}
+	var b bytes.Buffer
+	values := setting.Env(a)
+	values["AWS_ACCESS_KEY_ID"], values["AWS_SECRET_ACCESS_KEY"] = key, secret
+	for k, v := range values {
+		fmt.Fprintf(&b, "%s=%s\n", k, v)
+	}
+	for _, kv := range s.Env() {
+		if name, _, _ := strings.Cut(kv, "="); values[name] == "" {
+			b.WriteString(kv + "\n")
+		}
+	}
+	return os.WriteFile(filepath.Join(dir, "env"), b.Bytes(), 0o600)
+}
+
+func memoryMiB() int {
+	var info syscall.Sysinfo_t
+	if err := syscall.Sysinfo(&info); err != nil {
+		return 2048
+	}
+	return int(uint64(info.Totalram) * uint64(info.Unit) >> 20)
+}
+
+// Start starts the agent's process, which outlives the caller.
+func (a *Agent) Start() error {
+	env, err := os.ReadFile(filepath.Join(a.Dir, "env"))
+	if err != nil {
+		return err
+	}
+	log, err := os.OpenFile(filepath.Join(a.Dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd := exec.Command(a.binary)
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + a.Dir}, strings.Split(strings.TrimSpace(string(env)), "\n")...)
+	if host := os.Getenv("DOCKER_HOST"); host != "" {
+		cmd.Env = append(cmd.Env, "DOCKER_HOST="+host)
+	}
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start %s: %w", a.binary, err)
+	}
+	go func() { _ = cmd.Wait() }() // no zombie while the caller lives
+	return os.WriteFile(a.pidFile(), []byte(strconv.Itoa(cmd.Process.Pid)), 0o644)
+}
+
+func (a *Agent) pidFile() string { return filepath.Join(a.Dir, "pid") }
+
+// PID is the agent's process id, 0 if it does not run.
+func (a *Agent) PID() int { return running(a.pidFile()) }
+
+// Signal sends the agent a signal and, if it ends it, waits for the end.
+func (a *Agent) Signal(ctx context.Context, sig syscall.Signal) error {
+	pid := a.PID()
+	if pid == 0 {
+		return nil
+	}
+	if err := syscall.Kill(pid, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return err
+	}
+	if sig != syscall.SIGKILL && sig != syscall.SIGTERM {
+		return nil
+	}
+	return await(ctx, 20*time.Second, "agent to end", func() (bool, error) { return a.PID() == 0, nil })
+}
+
+// running is the process id in a file, if such an agent runs.
+func running(pidFile string) int {
+	text, err := os.ReadFile(pidFile)
+	if err != nil {
+		return 0
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil || pid <= 1 {
+		return 0
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil || !bytes.Contains(stat, []byte("(longshore-agent")) || bytes.Contains(stat, []byte(") Z ")) {
+		return 0 // gone, a zombie, or somebody else's by now
+	}
+	return pid
+}
+
+func (s *Stack) awaitAgents(ctx context.Context) error {
+	client := s.ECS()
+	err := await(ctx, 60*time.Second, fmt.Sprintf("%d connected agents", s.Options.Agents), func() (bool, error) {
+		list, err := client.ListContainerInstances(ctx, &ecs.ListContainerInstancesInput{Cluster: aws.String(Cluster)})
+		if err != nil || len(list.ContainerInstanceArns) < s.Options.Agents {
+			return false, err
+		}
+		all, err := client.DescribeContainerInstances(ctx, &ecs.DescribeContainerInstancesInput{Cluster: aws.String(Cluster), ContainerInstances: list.ContainerInstanceArns})
+		if err != nil {
+			return false, err
+		}
+		connected := 0
+		for _, i := range all.ContainerInstances {
+			if i.AgentConnected {
+				connected++
+			}
+		}
+		return connected >= s.Options.Agents, nil
+	})
+	if err != nil {
+		return fmt.Errorf("%w; see %s", err, filepath.Join(s.agentDir(1), "log"))
+	}
+	return nil
+}
+
+// await polls until done, an error that stays, or the deadline.
+func await(ctx context.Context, most time.Duration, what string, done func() (bool, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		ok, err := done()
+		if ok {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(fmt.Errorf("gave up waiting for %s after %s", what, most), err)
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,143 @@
+// Package local brings the whole of Longshore up on this machine: the AWS
+// emulator, the real CDK stack deployed into it, and agents on the local Docker
+// engine. It builds nothing itself (`make build` does) and decides nothing about
+// tasks. The end-to-end tests and the command beside it import it.
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/longshore-run/longshore/test/emulator"
+	"github.com/longshore-run/longshore/test/image"
+)
+
+// Options say what is brought up. Zero durations mean the local defaults.
+type Options struct {
+	// Root is the project's folder, Dir where all of this stack's files go.
+	Root, Dir string
+	Agents    int
+	Port      int // of the emulator; 0 picks a free one
+
+	HeartbeatEvery, SuspectAfter, ReapAfter, CleanupWait time.Duration
+	LogLevel                                             string
+
+	Progress io.Writer
+}
+
+func (o Options) withDefaults() Options {
+	orElse := func(d *time.Duration, def time.Duration) {
+		if *d == 0 {
+			*d = def
+		}
+	}
+	orElse(&o.HeartbeatEvery, 5*time.Second)
+	orElse(&o.SuspectAfter, 15*time.Second)
+	orElse(&o.ReapAfter, 10*time.Minute)
+	orElse(&o.CleanupWait, 3*time.Hour)
+	if o.Agents == 0 {
+		o.Agents = 1
+	}
+	if o.LogLevel == "" {
+		o.LogLevel = "info"
+	}
+	if o.Progress == nil {
+		o.Progress = io.Discard
+	}
+	return o
+}
+
+// Stack is a local stack that is up, or was and is to be taken down.
+type Stack struct {
+	Options  Options
+	Endpoint string // of the emulator
+	Image    string
+	Outputs  Outputs
+	begun    time.Time
+}
+
+// Up brings a stack up; the caller takes it down with Down, also after an error.
+func Up(ctx context.Context, o Options) (*Stack, error) {
+	s := &Stack{Options: o.withDefaults(), begun: time.Now()}
+	for _, step := range []struct {
+		what string
+		do   func(context.Context) error
+	}{
+		{"look for what is needed", s.checkBuilt},
+		{"provide the image busybox:latest", s.provideImage},
+		{"start the AWS emulator", s.startEmulator},
+		{"deploy the CDK stack", s.deploy},
+		{"create the cluster", s.createCluster},
+		{fmt.Sprintf("start %d agent(s)", s.Options.Agents), s.startAgents},
+		{"wait until every agent is connected", s.awaitAgents},
+		{"write " + filepath.Join(s.Options.Dir, "env"), s.writeEnv},
+	} {
+		s.say("%s", step.what)
+		if err := step.do(ctx); err != nil {
+			return s, fmt.Errorf("%s: %w", step.what, err)
+		}
+	}
+	s.say("up")
+	return s, nil
+}
+
+func (s *Stack) say(format string, args ...any) {
+	fmt.Fprintf(s.Options.Progress, "[%5.1f s] %s\n", time.Since(s.begun).Seconds(), fmt.Sprintf(format, args...))
+}
+
+// Binary is where `make build` puts the agent for this machine.
+func (s *Stack) Binary() string {
+	return filepath.Join(s.Options.Root, "dist", "agent", runtime.GOARCH, "longshore-agent")
+}
+
+func (s *Stack) checkBuilt(context.Context) error {
+	if _, err := os.Stat(filepath.Join(s.Options.Dir, emulatorPID)); err == nil {
+		return fmt.Errorf("a local stack is there already in %s; take it down with: make local-down", s.Options.Dir)
+	}
+	for _, file := range []string{
+		s.Binary(),
+		filepath.Join(s.Options.Root, "dist", "lambda", runtime.GOARCH, "api", "bootstrap"),
+		s.cdk(),
+	} {
+		if _, err := os.Stat(file); err != nil {
+			return fmt.Errorf("%s is not there; make it with: make build tools", file)
+		}
+	}
+	return os.MkdirAll(s.Options.Dir, 0o755)
+}
+
+func (s *Stack) provideImage(ctx context.Context) (err error) {
+	s.Image, err = image.Ensure(ctx)
+	return err
+}
+
+const emulatorPID = "emulator.pid"
+
+func (s *Stack) startEmulator(ctx context.Context) error {
+	p, err := emulator.Start(ctx, emulator.Options{
+		Root: s.Options.Root, Port: s.Options.Port, Dir: filepath.Join(s.Options.Dir, "emulator"),
+		Log: filepath.Join(s.Options.Dir, "emulator.log"), Detach: true, PIDFile: filepath.Join(s.Options.Dir, emulatorPID),
+	})
+	if err != nil {
+		return err
+	}
+	s.Endpoint = p.Endpoint()
+	return nil
+}
+
+// Down takes the stack in dir down: agents, their containers, the emulator and
+// with it every queue and table. Whatever is not there any more is success.
+func Down(ctx context.Context, dir string) error {
+	instances := agentInstances(dir)
+	errs := []error{stopAgents(ctx, dir), removeContainers(ctx, instances), emulator.StopDetached(ctx, filepath.Join(dir, emulatorPID))}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("take down the local stack in %s: %w", dir, err)
+	}
+	return os.RemoveAll(dir)
+}

@@ -1,0 +1,89 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/filters"
+	"github.com/docker/docker/api/types/volume"
+	"github.com/docker/docker/client"
+)
+
+// instanceLabel is the engine adapter's label of whose container it is.
+const instanceLabel = "run.longshore.instance"
+
+func agentDirs(dir string) []string {
+	dirs, _ := filepath.Glob(filepath.Join(dir, "agents", "*"))
+	return dirs
+}
+
+// agentInstances are the instance ids of the agents in a stack's folder.
+func agentInstances(dir string) []string {
+	var out []string
+	for _, d := range agentDirs(dir) {
+		if id, err := os.ReadFile(filepath.Join(d, "instance")); err == nil && len(id) > 0 {
+			out = append(out, string(id))
+		}
+	}
+	return out
+}
+
+func stopAgents(ctx context.Context, dir string) error {
+	var errs []error
+	for _, d := range agentDirs(dir) {
+		a := &Agent{Dir: d}
+		if err := a.Signal(ctx, syscall.SIGTERM); err != nil {
+			errs = append(errs, a.Signal(ctx, syscall.SIGKILL))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Containers lists an instance's containers, running or not.
+func Containers(ctx context.Context, instance string) ([]container.Summary, error) {
+	api, err := client.NewClientWithOpts(client.FromEnv, client.WithAPIVersionNegotiation())
+	if err != nil {
+		return nil, err
+	}
+	defer api.Close()
+	return api.ContainerList(ctx, container.ListOptions{All: true, Filters: filters.NewArgs(filters.Arg("label", instanceLabel+"="+instance))})
+}
+
+// removeContainers removes what the agents of a stack have left on the engine.
+func removeContainers(ctx context.Context, instances []string) error {
+	if len(instances) == 0 {
+		return nil
+	}
+	api, err := client.NewClientWithOpts(client.FromEnv, client.WithAPIVersionNegotiation())
+	if err != nil {
+		return err
+	}
+	defer api.Close()
+	var errs []error
+	for _, id := range instances {
+		label := filters.NewArgs(filters.Arg("label", instanceLabel+"="+id))
+		all, err := api.ContainerList(ctx, container.ListOptions{All: true, Filters: label})
+		if err != nil {
+			return fmt.Errorf("list containers: %w", err)
+		}
+		for _, c := range all {
+			if err := api.ContainerRemove(ctx, c.ID, container.RemoveOptions{Force: true}); err != nil && !strings.Contains(err.Error(), "No such container") {
+				errs = append(errs, err)
+			}
+		}
+		volumes, err := api.VolumeList(ctx, volume.ListOptions{Filters: label})
+		if err != nil {
+			return fmt.Errorf("list volumes: %w", err)
+		}
+		for _, v := range volumes.Volumes {
+			errs = append(errs, api.VolumeRemove(ctx, v.Name, true))
+		}
+	}
+	return errors.Join(errs...)
+}
