@@ -96,3 +96,14 @@ type Seen struct {
 	Revision int
 	Labels   map[string]string
 }
+
+// PortsTaken is the cause inside a Conflict of Create or Start: the ports of the
+// host that somebody else has, as far as the engine says.
+type PortsTaken struct {
+	TCP, UDP []int
+	Cause    error
+}
+
+func (e *PortsTaken) Error() string { return e.Cause.Error() }
+
+func (e *PortsTaken) Unwrap() error { return e.Cause }

@@ -1,0 +1,278 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/longshore-run/longshore/edgeagent/internal/supervise"
+	"github.com/longshore-run/longshore/shared/logkey"
+	"github.com/longshore-run/longshore/shared/setting"
+	"github.com/longshore-run/longshore/shared/wire"
+)
+
+// Config is what an agent is made of.
+type Config struct {
+	Setting setting.Agent
+	// Identity is the aws:userid that SQS sees as the sender.
+	Identity string
+	// Session is new with each start.
+	Session string
+	Version string // of this program
+	Hash    string // of its source
+
+	Engine  Engine
+	Inbox   Inbox
+	Outbox  Outbox
+	Journal Journal
+	Log     *slog.Logger
+
+	// Taken says which of the host's ports something has; nil if that cannot be
+	// known from here.
+	Taken func(tcp, udp []int) (takenTCP, takenUDP []int)
+	// FreeDisk is in MiB; nil if unknown.
+	FreeDisk func() int64
+	Now      func() time.Time
+	Rand     func() float64
+}
+
+// Agent is one edge agent.
+type Agent struct {
+	Config
+	instance string
+	book     *book
+
+	// Each loop sleeps on its signal.
+	reports, beats, registers, cleanups signal
+
+	leave    context.Context
+	wg       sync.WaitGroup // goroutines of tasks and strays
+	commands sync.Mutex     // one batch of commands at a time
+
+	mu        sync.Mutex
+	runners   map[string]*runner
+	held      map[string]Command // commands that cannot be judged yet
+	again     map[string]bool    // tasks whose end is to be said again
+	repeat    bool               // every end is due
+	recovered bool               // what the engine held at the start is known
+	welcomed  bool               // in this session, and the queue is there
+	confirmed time.Time          // when the control plane confirmed the epoch
+	terminal  chan struct{}      // closed when all is over
+	terminate func()             // closes it
+	ending    bool               // deregistered
+	impaired  string             // why the engine does not work, "" if it does
+	unknown   int                // containers of ours with unreadable labels
+	inbox     error              // what Receive answered last
+}
+
+type runner struct {
+	attempt int
+	box     *supervise.Mailbox
+}
+
+// ErrTerminal is returned by Run when the instance was deregistered: the agent
+// must not be started again by itself.
+var ErrTerminal = errors.New("this container instance was deregistered")
+
+// New makes an agent. It reads the journal and does nothing else.
+func New(c Config) (*Agent, error) {
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Rand == nil {
+		c.Rand = rand.Float64
+	}
+	b, err := openBook(c.Journal, c.Now)
+	if err != nil {
+		return nil, err
+	}
+	a := &Agent{
+		Config: c, instance: wire.InstanceID(c.Identity), book: b,
+		reports: newSignal(), beats: newSignal(), registers: newSignal(), cleanups: newSignal(),
+		runners: map[string]*runner{}, held: map[string]Command{}, again: map[string]bool{},
+		terminal: make(chan struct{}),
+	}
+	a.terminate = sync.OnceFunc(func() { close(a.terminal) })
+	a.Log = c.Log.With(logkey.Instance, a.instance, logkey.Incarnation, b.meta.Incarnation)
+	return a, nil
+}
+
+// Instance is the container instance's id.
+func (a *Agent) Instance() string { return a.instance }
+
+// Run is the agent until ctx ends (nil: it left, and no container was touched)
+// or the instance is deregistered (ErrTerminal).
+func (a *Agent) Run(ctx context.Context) error {
+	ctx, leave := context.WithCancel(ctx)
+	defer leave()
+	a.leave = ctx
+	var loops sync.WaitGroup
+	for _, loop := range []func(context.Context){a.watch, a.receive, a.register, a.report, a.beat, a.clean} {
+		loops.Go(func() { loop(ctx) })
+	}
+	var err error
+	select {
+	case <-ctx.Done():
+	case <-a.terminal:
+		a.lastWords(ctx)
+		err = ErrTerminal
+	}
+	leave()
+	loops.Wait()
+	a.wg.Wait()
+	return err
+}
+
+// signal wakes a loop; several before it looks are one.
+type signal chan struct{}
+
+func newSignal() signal { return make(signal, 1) }
+
+func (s signal) ring() {
+	select {
+	case s <- struct{}{}:
+	default:
+	}
+}
+
+// sleep waits for d, for wake to ring, or for ctx to end; it says whether ctx
+// goes on.
+func sleep(ctx context.Context, d time.Duration, wake signal) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	case <-wake:
+	}
+	return ctx.Err() == nil
+}
+
+// backoff doubles from first to most, with up to a fifth of jitter off.
+func (a *Agent) backoff(tries int, first, most time.Duration) time.Duration {
+	d := min(first<<min(tries, 20), most)
+	return d - time.Duration(a.Rand()*float64(d)/5)
+}
+
+// launch has a goroutine own an attempt of a task, and shows it what the engine
+// has of it.
+func (a *Agent) launch(id string, attempt int, seen ...supervise.Seen) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	r := a.runners[id]
+	switch {
+	case a.leave.Err() != nil:
+		return
+	case r != nil:
+		if r.attempt == attempt && len(seen) > 0 {
+			r.box.Show(seen...)
+		}
+		return
+	}
+	r = &runner{attempt: attempt, box: supervise.NewMailbox()}
+	r.box.Show(seen...)
+	a.runners[id] = r
+	a.wg.Go(func() { a.own(id, r) })
+}
+
+// own runs a task until nothing is left to do for it.
+func (a *Agent) own(id string, r *runner) {
+	for {
+		rec, ok := a.record(id)
+		if ok = ok && rec.Attempt() == r.attempt; ok {
+			if rec.Stop != nil {
+				r.box.Stop(*rec.Stop)
+			}
+			supervise.Run(a.leave, supervise.Resume(rec.State), newShell(a, rec), r.box, a.Now)
+		}
+		a.mu.Lock()
+		if !ok || r.box.Empty() || a.leave.Err() != nil {
+			delete(a.runners, id)
+			a.mu.Unlock()
+			break
+		}
+		a.mu.Unlock()
+	}
+	a.cleanups.ring()
+	a.retryHeld() // a newer attempt may wait for this one
+	a.checkEnd()
+}
+
+func (a *Agent) record(id string) (rec Record, ok bool) {
+	a.book.view(func(p *page) { rec, ok = p.task(id) })
+	return rec, ok
+}
+
+// launchWaiting starts the goroutines of all tasks that have none, wait for
+// nothing and are not over.
+func (a *Agent) launchWaiting() {
+	a.mu.Lock()
+	recovered := a.recovered
+	a.mu.Unlock()
+	if !recovered {
+		return
+	}
+	ready := map[string]int{}
+	a.book.view(func(p *page) {
+		for r := range p.all {
+			if !r.ended() && a.mayRun(r, p.meta) {
+				ready[r.ID()] = r.Attempt()
+			}
+		}
+	})
+	for id, attempt := range ready {
+		a.launch(id, attempt)
+	}
+}
+
+// mayRun says whether a task may have its goroutine. One of which nothing was
+// ever started is not started before the control plane has confirmed the epoch
+// in this session, and one of an older epoch not before it has had the time to
+// answer the inventory with a stop: a host that was given up and returns must
+// not run what was replaced.
+func (a *Agent) mayRun(r *Record, m Meta) bool {
+	if r.State.Started() || r.Stop != nil || r.State.Adopted {
+		return true
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.confirmed.IsZero() || a.ending {
+		return false
+	}
+	return r.Epoch >= m.Epoch || a.Now().Sub(a.confirmed) >= 2*a.every(m)
+}
+
+// checkEnd ends the agent of a deregistered instance once what was closed has
+// ended.
+func (a *Agent) checkEnd() {
+	left := 0
+	a.book.view(func(p *page) {
+		for r := range p.all {
+			if !r.ended() && r.Stop != nil {
+				left++
+			}
+		}
+	})
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.ending && left == 0 {
+		a.terminate()
+	}
+}
+
+// lastWords sends the ends nobody has acknowledged, before the agent ends for
+// good.
+func (a *Agent) lastWords(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	sent := map[string]*sending{}
+	for ctx.Err() == nil {
+		due, _ := a.dueReports(sent, a.Now())
+		if len(due) == 0 || !a.sendReports(ctx, due, sent) {
+			return
+		}
+	}
+}

@@ -1,0 +1,162 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/longshore-run/longshore/shared/fault"
+	"github.com/longshore-run/longshore/shared/logkey"
+	"github.com/longshore-run/longshore/shared/wire"
+)
+
+// An end is repeated until it is acknowledged, ever more rarely.
+const (
+	firstRepeat = 15 * time.Second
+	mostRepeat  = 10 * time.Minute
+	mostWait    = time.Hour // the loop looks by itself at least that often
+)
+
+// sending is what the report loop knows of one task's latest report.
+type sending struct {
+	n     int64     // that was sent
+	tries int       // so many times
+	due   time.Time // when it is due again, if it is an end
+}
+
+// item is one report that is due.
+type item struct {
+	id      string
+	n       int64
+	message wire.Message
+}
+
+// report is the loop that tells the control plane what tasks are. One loop and
+// one timer serve any number of waiting ends.
+func (a *Agent) report(ctx context.Context) {
+	sent := map[string]*sending{}
+	for tries := 0; ; {
+		now := a.Now()
+		due, wake := a.dueReports(sent, now)
+		if len(due) == 0 {
+			if !sleep(ctx, wake, a.reports) {
+				return
+			}
+			continue
+		}
+		if a.sendReports(ctx, due, sent) {
+			tries = 0
+			continue
+		}
+		if !sleep(ctx, a.backoff(tries, time.Second, time.Minute), nil) {
+			return
+		}
+		tries++
+	}
+}
+
+// dueReports lists the next reports in order of their n, and how long to sleep
+// if there is none.
+func (a *Agent) dueReports(sent map[string]*sending, now time.Time) ([]item, time.Duration) {
+	a.mu.Lock()
+	again, repeat := a.again, a.repeat
+	a.again, a.repeat = map[string]bool{}, false
+	a.mu.Unlock()
+	var due []item
+	wake := mostWait
+	a.book.view(func(p *page) {
+		for id := range again {
+			delete(sent, id)
+		}
+		for r := range p.all {
+			if r.N == 0 || r.Acked && !again[r.ID()] {
+				delete(sent, r.ID())
+				continue
+			}
+			s := sent[r.ID()]
+			if s != nil && repeat {
+				s.due = now
+			}
+			switch {
+			case s == nil || s.n != r.N:
+			case !r.ended():
+				continue
+			case s.due.After(now):
+				wake = min(wake, s.due.Sub(now))
+				continue
+			}
+			due = append(due, item{r.ID(), r.N, r.message(a.instance, p.meta.Incarnation)})
+		}
+		for id := range again { // tombstones answer when they are asked
+			if r, ok := p.book.tombs[id]; ok {
+				due = append(due, item{id, r.N, r.message(a.instance, p.meta.Incarnation)})
+			}
+		}
+		for id := range sent {
+			if _, ok := p.book.tasks[id]; !ok {
+				delete(sent, id)
+			}
+		}
+	})
+	slices.SortFunc(due, func(x, y item) int { return cmp.Compare(x.n, y.n) })
+	if len(due) > MaxBatch {
+		a.putBack(again, due[MaxBatch:])
+		due = due[:MaxBatch]
+	}
+	return due, max(wake, time.Millisecond)
+}
+
+// putBack keeps what was asked for and is not sent yet.
+func (a *Agent) putBack(again map[string]bool, rest []item) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, it := range rest {
+		a.again[it.id] = a.again[it.id] || again[it.id]
+		if !a.again[it.id] {
+			delete(a.again, it.id)
+		}
+	}
+}
+
+// sendReports sends a batch; false if some of it has to be tried again.
+func (a *Agent) sendReports(ctx context.Context, due []item, sent map[string]*sending) bool {
+	messages := make([]wire.Message, len(due))
+	for i, it := range due {
+		messages[i] = it.message
+	}
+	all := true
+	for i, err := range a.Outbox.SendReports(ctx, messages) {
+		it := due[i]
+		if ctx.Err() != nil {
+			return false
+		}
+		switch {
+		case fault.Is(err, fault.Invalid):
+			a.Log.Error("report cannot be sent", logkey.Task, it.id, logkey.Error, err)
+		case err != nil:
+			if all {
+				a.Log.Warn("reports wait", logkey.Error, err, logkey.Count, len(due))
+			}
+			all = false
+			a.sayAgain(it.id)
+			continue
+		}
+		s := sent[it.id]
+		if s == nil || s.n != it.n {
+			s = &sending{n: it.n}
+			sent[it.id] = s
+		}
+		s.due = a.Now().Add(a.backoff(s.tries, firstRepeat, mostRepeat))
+		s.tries++
+	}
+	return all
+}
+
+// sayAgain has the latest report about a task sent once more.
+func (a *Agent) sayAgain(id string) {
+	a.mu.Lock()
+	a.again[id] = true
+	a.mu.Unlock()
+	a.reports.ring()
+}

@@ -1,0 +1,73 @@
+package supervise
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/longshore-run/longshore/shared/fault"
+	"github.com/longshore-run/longshore/shared/task"
+	"github.com/longshore-run/longshore/shared/wire"
+)
+
+// fail ends a task because a container of it could not be brought up. name is
+// ECS's for what went wrong, unless the error begins with one.
+func (t *Task) fail(c *Container, name string, err error, now time.Time) {
+	text := err.Error()
+	if head, _, ok := strings.Cut(text, ":"); !ok || !strings.HasPrefix(head, "Cannot") || !strings.HasSuffix(head, "Error") {
+		text = name + ": " + text
+	}
+	text = text[:min(len(text), wire.MaxReason)]
+	c.Shown.Reason = text
+	t.want(Order{Cause: task.FailedCause, Reason: text}, now)
+}
+
+// refuse handles an error that says the host lacks what the ledger thought it
+// has. A task of which nothing was started is refused; it says whether it dealt
+// with the error.
+func (t *Task) refuse(c *Container, r Result, now time.Time) bool {
+	code := wire.RefusedPort
+	if e := codeOf(r.Err); e == wire.RefusedMemory || e == wire.RefusedGPU {
+		code = e
+	} else if !fault.Is(r.Err, fault.Conflict) {
+		return false
+	}
+	if c.later(now, portTries) {
+		return true
+	}
+	others := slices.ContainsFunc(t.Containers, func(o Container) bool { return o.Ran || o.Phase == Starting })
+	if others || t.Desired == task.DesiredStopped {
+		return false
+	}
+	t.Refusal = &Refusal{Code: code, Reason: r.Err.Error()}
+	if code == wire.RefusedPort {
+		if t.Refusal.Ports = r.Taken; len(r.Taken) == 0 {
+			t.Refusal.Ports = c.Ports
+		}
+	}
+	return true
+}
+
+func codeOf(err error) wire.RefusalCode {
+	for e := err; e != nil; {
+		f, ok := e.(*fault.Error)
+		if ok && f.Code != "" {
+			return wire.RefusalCode(f.Code)
+		}
+		u, ok := e.(interface{ Unwrap() error })
+		if !ok {
+			return ""
+		}
+		e = u.Unwrap()
+	}
+	return ""
+}
+
+func portReason(ports []Port) string {
+	var all []string
+	for _, p := range ports {
+		all = append(all, fmt.Sprintf("%d/%s", p.Number, p.Protocol))
+	}
+	return "ports of the host are in use by something else: " + strings.Join(all, ", ")
+}

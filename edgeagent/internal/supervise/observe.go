@@ -1,0 +1,293 @@
+package supervise
+
+import (
+	"time"
+
+	"github.com/longshore-run/longshore/shared/fault"
+	"github.com/longshore-run/longshore/shared/task"
+	"github.com/longshore-run/longshore/shared/wire"
+)
+
+// Seen is a container of the task as the engine has it.
+type Seen struct {
+	Container  string
+	RuntimeID  string
+	Running    bool
+	Created    bool // made and never started
+	Gone       bool // not there
+	ExitCode   *int
+	OOMKilled  bool
+	Error      string
+	Image      string
+	Digest     string
+	Bindings   []task.Binding
+	StartedAt  time.Time
+	FinishedAt time.Time
+	Labels     map[string]string
+}
+
+// Reasons in ECS's words.
+const (
+	reasonOOM      = "OutOfMemoryError: Container killed due to memory usage"
+	reasonVanished = "CannotInspectContainerError: the container was removed by someone else"
+)
+
+// Resume is a task as it goes on after a restart, before what the engine has of
+// it is shown: what should be there gets looked at unless it is shown.
+func Resume(t Task) Task {
+	t = t.Clone()
+	for i := range t.Containers {
+		c := &t.Containers[i]
+		if c.Phase.before(Starting) {
+			c.Phase = Waiting // what is made will be shown, or made once more
+		} else {
+			c.look = c.Phase != Stopped
+		}
+	}
+	return t
+}
+
+// Observe takes in what the engine shows of one container. What is older or
+// known already changes nothing (T3); a container the task does not have is
+// dropped (T5).
+func Observe(t Task, s Seen, now time.Time) Task {
+	t = t.Clone()
+	c := t.container(s.Container)
+	if c == nil || s.RuntimeID != "" && c.Shown.RuntimeID != "" && s.RuntimeID != c.Shown.RuntimeID {
+		return t
+	}
+	if s.Gone {
+		c.Alive = false
+		// Said by a list or a stream, which may be older than what is known:
+		// only a look at the container itself decides.
+		c.look = c.Phase != Stopped && !c.Phase.before(Created)
+		return t
+	}
+	c.learn(s)
+	c.look = false
+	switch {
+	case s.Running:
+		c.seenRunning(s)
+	case s.Created:
+		if c.busy == "" && c.Phase != Stopped && c.Phase != Running {
+			c.Phase = Created
+		}
+	default:
+		c.seenEnded(s, now)
+	}
+	return t
+}
+
+func (c *Container) learn(s Seen) {
+	if s.RuntimeID != "" {
+		c.Shown.RuntimeID = s.RuntimeID
+	}
+	if c.Shown.ImageDigest == "" {
+		c.Shown.ImageDigest = s.Digest
+	}
+	if c.Shown.Image == "" {
+		c.Shown.Image = s.Image
+	}
+	if len(s.Bindings) > 0 && len(c.Shown.Bindings) == 0 {
+		c.Shown.Bindings = s.Bindings
+	}
+}
+
+func (c *Container) seenRunning(s Seen) {
+	if c.Phase == Stopped {
+		// T4. A picture taken before its end shows the start that is known.
+		if c.Ran && !s.StartedAt.After(c.Shown.StartedAt) {
+			return
+		}
+		c.again = !c.Resurrected
+		c.Resurrected, c.Alive = true, true
+		return
+	}
+	c.Phase, c.Ran, c.Shown.Status = Running, true, task.ContainerRunning
+	c.tries, c.silent, c.retry = 0, 0, time.Time{}
+	if c.Shown.StartedAt.IsZero() {
+		c.Shown.StartedAt = s.StartedAt
+	}
+}
+
+func (c *Container) seenEnded(s Seen, now time.Time) {
+	c.Alive = false
+	c.Ran = c.Ran || c.Phase != Stopped
+	if c.Shown.ExitCode == nil && c.Ran {
+		c.Shown.ExitCode = s.ExitCode
+	}
+	if c.Shown.StartedAt.IsZero() {
+		c.Shown.StartedAt = s.StartedAt
+	}
+	if c.Phase == Stopped {
+		return
+	}
+	if !s.FinishedAt.IsZero() {
+		c.Shown.StoppedAt = s.FinishedAt
+	}
+	reason := s.Error
+	if s.OOMKilled {
+		reason = reasonOOM
+	}
+	c.end(reason, now)
+}
+
+// Result is how an action went.
+type Result struct {
+	Action
+	Err    error  // of the verb
+	Text   string // Pull: digest; Create: runtime id
+	Seen   *Seen  // Start, Stop, Look: the container afterwards, nil if it could not be seen
+	Taken  []Port // Check: ports others have
+	Silent bool   // with Err: the engine does not answer at all
+}
+
+const (
+	mostTries   = 5 // of what an engine that answers says may work later
+	portTries   = 4 // a port may be held for a moment after its owner's end
+	firstRetry  = 500 * time.Millisecond
+	silentRetry = 30 * time.Second
+)
+
+// Did takes in the result of an action.
+func Did(t Task, r Result, now time.Time) Task {
+	t = t.Clone()
+	if r.Verb == Check {
+		t.didCheck(r, now)
+		return t
+	}
+	c := t.container(r.Container)
+	if c == nil {
+		return t
+	}
+	c.busy = ""
+	if c.Phase == Stopped && r.Verb != Stop && r.Verb != Look && r.Verb != Start {
+		if r.Verb == Create && r.Err == nil {
+			c.Shown.RuntimeID = r.Text
+		}
+		return t
+	}
+	if r.Err != nil && r.Silent {
+		c.look = c.look || r.Verb == Look
+		c.again = c.again || r.Verb == Stop && c.Phase == Stopped
+		c.wait(now)
+		return t
+	}
+	c.silent = 0
+	switch r.Verb {
+	case Pull:
+		t.didPull(c, r, now)
+	case Create:
+		t.didCreate(c, r, now)
+	case Start, Look, Stop:
+		return t.didTouch(c, r, now)
+	}
+	return t
+}
+
+// wait puts a container off until the engine may answer again.
+func (c *Container) wait(now time.Time) {
+	c.retry = now.Add(min(firstRetry<<min(c.silent, 8), silentRetry))
+	c.silent++
+}
+
+// later puts off what an engine that answers could not do; false if it was
+// tried often enough.
+func (c *Container) later(now time.Time, most int) bool {
+	if c.tries++; c.tries >= most {
+		return false
+	}
+	c.retry = now.Add(firstRetry << (c.tries - 1))
+	return true
+}
+
+func (t *Task) didCheck(r Result, now time.Time) {
+	t.checking = false
+	switch {
+	case t.Desired == task.DesiredStopped:
+	case r.Err == nil && len(r.Taken) == 0:
+		t.checked = true
+	default:
+		if t.tries++; t.tries < portTries {
+			t.retry = now.Add(firstRetry << (t.tries - 1))
+			return
+		}
+		t.Refusal = &Refusal{Code: wire.RefusedPort, Reason: portReason(r.Taken), Ports: r.Taken}
+	}
+}
+
+func (t *Task) didPull(c *Container, r Result, now time.Time) {
+	t.PullStoppedAt = now
+	if r.Err != nil {
+		t.fail(c, "CannotPullContainerError", r.Err, now)
+		return
+	}
+	c.Phase, c.Shown.ImageDigest, c.tries = Pulled, r.Text, 0
+}
+
+func (t *Task) didCreate(c *Container, r Result, now time.Time) {
+	switch {
+	case r.Err == nil:
+		if c.Phase.before(Created) {
+			c.Phase = Created
+		}
+		c.Shown.RuntimeID, c.tries = r.Text, 0
+	case t.refuse(c, r, now):
+	case fault.Is(r.Err, fault.NotFound) && c.later(now, 3): // the image was removed meanwhile
+		c.Phase = Waiting
+	case fault.Is(r.Err, fault.Unavailable) && c.later(now, mostTries):
+	default:
+		t.fail(c, "CannotCreateContainerError", r.Err, now)
+	}
+}
+
+// didTouch is after a Start, Stop or Look: what the container shows counts, not
+// what the verb said.
+func (t *Task) didTouch(c *Container, r Result, now time.Time) Task {
+	switch {
+	case r.Seen == nil: // it could not be seen: look again, start nothing blindly
+		if c.Phase != Stopped {
+			c.look = true
+		}
+		if !c.later(now, 8) {
+			c.tries = 7
+			c.retry = now.Add(silentRetry)
+		}
+	case r.Seen.Gone && c.Phase == Stopped:
+		c.Alive = false
+	case r.Seen.Gone && c.Phase == Created && r.Verb == Look:
+		c.Phase, c.Shown.RuntimeID = Pulled, "" // it never ran: made again
+	case r.Seen.Gone && r.Verb == Start && fault.Is(r.Err, fault.NotFound) && c.later(now, 3):
+		c.Phase, c.Shown.RuntimeID = Pulled, ""
+	case r.Seen.Gone:
+		c.Ran = true // or may have
+		c.end(reasonVanished, now)
+		t.want(Order{Cause: task.VanishedCause, Reason: reasonVanished}, now)
+	case r.Seen.Created && r.Verb == Start:
+		c.Phase = Created
+		t.didNotStart(c, r, now)
+	case r.Seen.Created && c.Phase == Starting:
+		c.Phase = Created
+	case r.Seen.Running && r.Verb == Stop && c.Phase != Stopped:
+		// The engine lives and could not stop it: it is not over until it is seen.
+		if !c.later(now, 8) {
+			c.tries = 7
+			c.retry = now.Add(silentRetry)
+		}
+	default:
+		return Observe(*t, *r.Seen, now)
+	}
+	return *t
+}
+
+func (t *Task) didNotStart(c *Container, r Result, now time.Time) {
+	switch {
+	case r.Err == nil && c.later(now, mostTries):
+	case r.Err == nil:
+		t.fail(c, "CannotStartContainerError", fault.New(fault.Internal, "the engine says it was started, and it was not"), now)
+	case t.refuse(c, r, now):
+	case fault.Is(r.Err, fault.Unavailable) && c.later(now, mostTries):
+	default:
+		t.fail(c, "CannotStartContainerError", r.Err, now)
+	}
+}
