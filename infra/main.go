@@ -47,7 +47,8 @@ func run(app awscdk.App) error {
 // code has the functions' binaries ready: compiled here, unless the caller has
 // done so and says it.
 func code(o option.Options) error {
-	b := artifact.Builder{Root: ".", Dist: o.Dist, GOARCH: o.GOARCH(), Progress: os.Stderr, Now: time.Now}
+	b := artifact.Builder{Root: ".", Dist: o.Dist, GOARCH: o.GOARCH(), Now: time.Now,
+		Progress: func(text string) { fmt.Fprint(os.Stderr, text) }}
 	var functions []string
 	for _, f := range stack.Functions() {
 		if c := stack.Code(f); !slices.Contains(functions, c) {

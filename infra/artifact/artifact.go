@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,8 +20,8 @@ type Builder struct {
 	// Dist is where lambda/<GOARCH>/<function>/bootstrap goes.
 	Dist   string
 	GOARCH string
-	// Progress gets a line for each function.
-	Progress io.Writer
+	// Progress is told what is being done, and how long it took.
+	Progress func(text string)
 	// Now tells how long each took.
 	Now func() time.Time
 }
@@ -38,12 +37,12 @@ func (b Builder) Path(function string) string {
 func (b Builder) Build(ctx context.Context, functions ...string) error {
 	for i, f := range functions {
 		began := b.Now()
-		fmt.Fprintf(b.Progress, "longshore: building %s for %s (%d of %d) …", f, b.GOARCH, i+1, len(functions))
+		b.Progress(fmt.Sprintf("longshore: building %s for %s (%d of %d) …", f, b.GOARCH, i+1, len(functions)))
 		if err := b.build(ctx, f); err != nil {
-			fmt.Fprintln(b.Progress, " failed")
+			b.Progress(" failed\n")
 			return err
 		}
-		fmt.Fprintf(b.Progress, " %.1f s\n", b.Now().Sub(began).Seconds())
+		b.Progress(fmt.Sprintf(" %.1f s\n", b.Now().Sub(began).Seconds()))
 	}
 	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/longshore-run/longshore/infra/construct/function"
+	"github.com/longshore-run/longshore/infra/option"
 	"github.com/longshore-run/longshore/infra/stack"
 	"github.com/longshore-run/longshore/shared/schema"
 )
@@ -299,4 +301,11 @@ func TestOutputs_KeepTheirNames(t *testing.T) {
 		lines = append(lines, name+" "+text(real.Outputs[name].Value))
 	}
 	golden(t, "outputs.txt", lines)
+}
+
+func TestLogs_EveryRetentionOnOfferIsOneOfCloudWatchs(t *testing.T) {
+	offered := slices.Sorted(maps.Keys(function.Retentions))
+	if !slices.Equal(offered, option.Retentions()) {
+		t.Errorf("options offer %v, functions know %v", option.Retentions(), offered)
+	}
 }

@@ -218,7 +218,7 @@ func golden(t *testing.T, name string, lines []string) {
 		return
 	}
 	before := strings.Split(string(want), "\n")
-	for _, line := range strings.Split(got, "\n") {
+	for line := range strings.SplitSeq(got, "\n") {
 		if !slices.Contains(before, line) {
 			t.Errorf("%s lacks: %s", name, line)
 		}

@@ -4,7 +4,6 @@
 package function
 
 import (
-	"fmt"
 	"path/filepath"
 	"time"
 
@@ -25,7 +24,8 @@ type Site struct {
 	Dist   string
 	GOARCH string
 	// Retain keeps the logs when the stack is deleted.
-	Retain  bool
+	Retain bool
+	// LogDays is a key of Retentions.
 	LogDays int
 	// Environment is what shared/setting's Env made of the settings.
 	Environment map[string]string
@@ -55,7 +55,7 @@ type Function struct {
 // New adds a function to scope.
 func New(scope constructs.Construct, id string, site Site, p Props) Function {
 	log := awslogs.NewLogGroup(scope, jsii.String(id+"Log"), &awslogs.LogGroupProps{
-		Retention:     retention(site.LogDays),
+		Retention:     Retentions[site.LogDays],
 		RemovalPolicy: removal(site.Retain),
 	})
 	// The whole policy is written here. CDK's default would be AWS's managed
@@ -131,18 +131,12 @@ func removal(retain bool) awscdk.RemovalPolicy {
 	return awscdk.RemovalPolicy_DESTROY
 }
 
-func retention(days int) awslogs.RetentionDays {
-	named := map[int]awslogs.RetentionDays{
-		1: awslogs.RetentionDays_ONE_DAY, 3: awslogs.RetentionDays_THREE_DAYS, 5: awslogs.RetentionDays_FIVE_DAYS,
-		7: awslogs.RetentionDays_ONE_WEEK, 14: awslogs.RetentionDays_TWO_WEEKS, 30: awslogs.RetentionDays_ONE_MONTH,
-		60: awslogs.RetentionDays_TWO_MONTHS, 90: awslogs.RetentionDays_THREE_MONTHS,
-		180: awslogs.RetentionDays_SIX_MONTHS, 365: awslogs.RetentionDays_ONE_YEAR, 731: awslogs.RetentionDays_TWO_YEARS,
-	}
-	r, ok := named[days]
-	if !ok {
-		panic(fmt.Sprintf("function: no log retention of %d days", days))
-	}
-	return r
+// Retentions are the log retentions we offer, by their days.
+var Retentions = map[int]awslogs.RetentionDays{
+	1: awslogs.RetentionDays_ONE_DAY, 3: awslogs.RetentionDays_THREE_DAYS, 5: awslogs.RetentionDays_FIVE_DAYS,
+	7: awslogs.RetentionDays_ONE_WEEK, 14: awslogs.RetentionDays_TWO_WEEKS, 30: awslogs.RetentionDays_ONE_MONTH,
+	60: awslogs.RetentionDays_TWO_MONTHS, 90: awslogs.RetentionDays_THREE_MONTHS,
+	180: awslogs.RetentionDays_SIX_MONTHS, 365: awslogs.RetentionDays_ONE_YEAR, 731: awslogs.RetentionDays_TWO_YEARS,
 }
 
 func seconds(d time.Duration) awscdk.Duration {
