@@ -1,0 +1,223 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	dynamotypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/longshore-run/longshore/shared/schema"
+	"github.com/longshore-run/longshore/shared/taskdef"
+	"github.com/longshore-run/longshore/shared/wire"
+	"github.com/longshore-run/longshore/test/local"
+)
+
+func TestAgentDies_OneOfTwo(t *testing.T) { t.Parallel(); agentDies(t, 2) }
+func TestAgentDies_TheOnly(t *testing.T)  { t.Parallel(); agentDies(t, 1) }
+
+// agentDies kills an agent and starts it again, then kills it for good until it
+// is LOST, then starts it once more.
+func agentDies(t *testing.T, agents int) {
+	s := up(t, local.Options{Agents: agents, HeartbeatEvery: 5 * time.Second, SuspectAfter: 20 * time.Second, ReapAfter: 90 * time.Second, CleanupWait: time.Second})
+	victim := s.Agent(1)
+	def := s.register("survivor", nil)
+	onVictim := func() string {
+		out, err := s.ecs.StartTask(t.Context(), &ecs.StartTaskInput{Cluster: aws.String(local.Cluster), TaskDefinition: &def, ContainerInstances: []string{victim.Instance}})
+		if err != nil || len(out.Tasks) != 1 {
+			t.Fatalf("start task: %v %+v", err, out)
+		}
+		return aws.ToString(out.Tasks[0].TaskArn)
+	}
+	arn := onVictim()
+	before := s.awaitStatus(arn, "RUNNING", 15*time.Second)
+
+	if err := victim.Signal(t.Context(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if err := victim.Start(); err != nil {
+		t.Fatal(err)
+	}
+	marker := s.run(def) // proves that the agent that came back works, with one agent at least
+	s.awaitStatus(marker, "RUNNING", 15*time.Second)
+	s.stop(marker)
+	s.awaitStatus(marker, "STOPPED", 15*time.Second)
+	after := s.task(arn)
+	if aws.ToString(after.LastStatus) != "RUNNING" || aws.ToString(after.Containers[0].RuntimeId) != aws.ToString(before.Containers[0].RuntimeId) {
+		t.Fatalf("after a restart of its agent: %s, container %s, was %s", aws.ToString(after.LastStatus), aws.ToString(after.Containers[0].RuntimeId), aws.ToString(before.Containers[0].RuntimeId))
+	}
+	if n := runningContainers(t, victim.Instance); n != 1 {
+		t.Fatalf("%d containers run, want the one", n)
+	}
+
+	if err := victim.Signal(t.Context(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	dead := time.Now()
+	s.eventually(4*time.Minute, "LOST is the instance", func() bool {
+		s.tick()
+		return strings.HasPrefix(aws.ToString(s.instance(victim.Instance).StatusReason), "LOST")
+	})
+	t.Logf("LOST %s after the kill", time.Since(dead).Round(time.Second))
+	if took := time.Since(dead); took < 85*time.Second {
+		t.Errorf("reaped after %s, before REAP_AFTER", took)
+	}
+	gone := s.awaitStatus(arn, "STOPPED", 10*time.Second)
+	if gone.StopCode != "InfrastructureHealth" || !strings.Contains(aws.ToString(gone.StoppedReason), "lost") {
+		t.Errorf("stop code %s, reason %q", gone.StopCode, aws.ToString(gone.StoppedReason))
+	}
+	lost := s.instance(victim.Instance)
+	for _, r := range lost.RemainingResources {
+		if r.IntegerValue != 0 {
+			t.Errorf("a LOST instance shows %d %s remaining", r.IntegerValue, aws.ToString(r.Name))
+		}
+	}
+	if lost.AgentConnected {
+		t.Error("a LOST instance is shown as connected")
+	}
+
+	if err := victim.Start(); err != nil {
+		t.Fatal(err)
+	}
+	s.eventually(time.Minute, "back is the instance", func() bool { return s.instance(victim.Instance).AgentConnected })
+	s.eventually(20*time.Second, "stopped is the fenced container", func() bool { return runningContainers(t, victim.Instance) == 0 })
+	again := onVictim()
+	s.awaitStatus(again, "RUNNING", 15*time.Second)
+	s.stop(again)
+	s.awaitStatus(again, "STOPPED", 15*time.Second)
+	if held := s.allFree(); held != "" {
+		t.Error(held)
+	}
+}
+
+func runningContainers(t *testing.T, instance string) (n int) {
+	t.Helper()
+	all, err := local.Containers(t.Context(), instance)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range all {
+		if c.State == "running" {
+			n++
+		}
+	}
+	return n
+}
+
+// Reports are held back while heartbeats go on; each start is delivered twice more.
+func TestReportsHeldBack(t *testing.T) {
+	t.Parallel()
+	held := time.Minute
+	if text := os.Getenv("LONGSHORE_E2E_HOLD"); text != "" { // ten minutes by hand
+		var err error
+		if held, err = time.ParseDuration(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := up(t, local.Options{Agents: 1, CleanupWait: time.Second})
+	out := t.TempDir()
+	if err := os.Chmod(out, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	def := s.register("held", func(in *ecs.RegisterTaskDefinitionInput, c *types.ContainerDefinition) {
+		in.Volumes = []types.Volume{{Name: aws.String("out"), Host: &types.HostVolumeProperties{SourcePath: &out}}}
+		c.MountPoints = []types.MountPoint{{SourceVolume: aws.String("out"), ContainerPath: aws.String("/out")}}
+	})
+	s.reports(false)
+	script := func(n, code int) []string {
+		return []string{"sh", "-c", fmt.Sprintf("echo run >>/out/%d; exit %d", n, code)}
+	}
+	arns := []string{s.run(def, script(0, 0)...), s.run(def, script(1, 7)...), s.run(def, script(2, 3)...)}
+	lines := func(n int) int {
+		b, _ := os.ReadFile(filepath.Join(out, strconv.Itoa(n)))
+		return strings.Count(string(b), "run")
+	}
+	for n := range arns {
+		s.eventually(20*time.Second, fmt.Sprintf("run is task %d", n), func() bool { return lines(n) == 1 })
+	}
+	long := s.run(def, "sh", "-c", "echo run >>/out/3; trap 'exit 5' TERM; while :; do sleep 0.1; done")
+	s.eventually(20*time.Second, "run is task 3", func() bool { return lines(3) == 1 })
+	s.stop(long)
+	arns = append(arns, long)
+	for range 2 {
+		for _, arn := range arns {
+			s.redeliver(arn)
+		}
+	}
+	until := time.After(held)
+	<-until
+	for _, arn := range arns {
+		if got := s.task(arn); aws.ToString(got.LastStatus) == "STOPPED" {
+			t.Fatalf("a report got through: %+v", got)
+		}
+	}
+	s.reports(true)
+	for n, code := range []int32{0, 7, 3, 5} {
+		got := s.awaitStatus(arns[n], "STOPPED", time.Minute)
+		if c := got.Containers[0]; c.ExitCode == nil || *c.ExitCode != code {
+			t.Errorf("task %d: exit code %v, want %d", n, c.ExitCode, code)
+		}
+		if lines(n) != 1 {
+			t.Errorf("task %d ran %d times", n, lines(n))
+		}
+	}
+	s.eventually(30*time.Second, "clean is the engine", func() bool { return s.containers(s.Agent(1).Instance) == 0 })
+	if held := s.allFree(); held != "" {
+		t.Error(held)
+	}
+}
+
+// reports switches the event source of the reports queue.
+func (s *stack) reports(on bool) {
+	s.t.Helper()
+	c := lambda.NewFromConfig(s.Config())
+	if _, err := c.UpdateEventSourceMapping(s.t.Context(), &lambda.UpdateEventSourceMappingInput{UUID: aws.String(s.Outputs["ReportsSourceId"]), Enabled: &on}); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// redeliver sends a task's assign again, as SQS may at any time.
+func (s *stack) redeliver(arn string) {
+	s.t.Helper()
+	id := arn[strings.LastIndex(arn, "/")+1:]
+	db := dynamodb.NewFromConfig(s.Config())
+	item, err := db.GetItem(s.t.Context(), &dynamodb.GetItemInput{TableName: aws.String(s.Outputs["TasksTableName"]), ConsistentRead: aws.Bool(true),
+		Key: map[string]dynamotypes.AttributeValue{schema.ID: &dynamotypes.AttributeValueMemberS{Value: id}}})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	number := func(name string) int64 {
+		n, err := strconv.ParseInt(item.Item[name].(*dynamotypes.AttributeValueMemberN).Value, 10, 64)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		return n
+	}
+	memory := 16
+	def := taskdef.Echo(taskdef.Input{Spec: taskdef.Spec{Family: "held", ContainerDefinitions: []taskdef.ContainerDefinition{
+		{Name: "main", Image: s.Image, Memory: &memory, Command: []string{"sh", "-c", "echo run >>/out/extra"}}}}}, taskdef.Registration{Revision: 1})
+	instance := s.Agent(1).Instance
+	body, err := wire.Encode(&wire.Assign{Header: wire.Header{Instance: instance}, Epoch: number("epoch"), Task: id, Attempt: int(number("attempt")),
+		TaskARN: arn, Cluster: local.Cluster, Family: "held", Revision: 1, Definition: taskdef.Canonical(def)})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	url := s.Outputs["ReportsQueueUrl"]
+	url = url[:strings.LastIndex(url, "/")+1] + s.Outputs["CommandQueueNameStart"] + instance
+	if _, err := sqs.NewFromConfig(s.Config()).SendMessage(s.t.Context(), &sqs.SendMessageInput{QueueUrl: &url, MessageBody: aws.String(string(body))}); err != nil {
+		s.t.Fatal(err)
+	}
+}

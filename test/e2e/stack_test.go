@@ -1,0 +1,225 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/longshore-run/longshore/test/local"
+)
+
+// stack is a local stack of one test, with what the tests say often.
+type stack struct {
+	*local.Stack
+	t   *testing.T
+	ecs *ecs.Client
+}
+
+func root(t *testing.T) string {
+	_, file, _, _ := runtime.Caller(0)
+	dir, err := filepath.Abs(filepath.Join(filepath.Dir(file), "..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// up brings a stack up for one test and takes it down at its end.
+func up(t *testing.T, o local.Options) *stack {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "longshore-e2e-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Root, o.Dir, o.Progress, o.LogLevel = root(t), filepath.Join(dir, "stack"), t.Output(), "debug"
+	s, err := local.Up(t.Context(), o)
+	t.Cleanup(func() {
+		if t.Failed() {
+			showLogs(t, o.Dir)
+		}
+		if err := local.Down(context.Background(), o.Dir); err != nil {
+			t.Error(err)
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &stack{Stack: s, t: t, ecs: s.ECS()}
+}
+
+// showLogs prints the end of what agents and emulator logged.
+func showLogs(t *testing.T, dir string) {
+	files, _ := filepath.Glob(filepath.Join(dir, "agents", "*", "log"))
+	for _, f := range append(files, filepath.Join(dir, "emulator.log")) {
+		b, _ := os.ReadFile(f)
+		lines := strings.Split(string(b), "\n")
+		lines = slices.DeleteFunc(lines, func(l string) bool { return strings.Contains(l, "\" 200 -") })
+		t.Logf("the end of %s:\n%s", f, strings.Join(lines[max(0, len(lines)-60):], "\n"))
+	}
+}
+
+// eventually polls until done says so.
+func (s *stack) eventually(most time.Duration, what string, done func() bool) {
+	s.t.Helper()
+	deadline := time.After(most)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !done() {
+		select {
+		case <-deadline:
+			s.t.Fatalf("after %s: not %s", most, what)
+		case <-s.t.Context().Done():
+			s.t.Fatal(s.t.Context().Err())
+		case <-tick.C:
+		}
+	}
+}
+
+// run runs a task of a definition with some command in its one container.
+func (s *stack) run(definition string, command ...string) string {
+	s.t.Helper()
+	in := &ecs.RunTaskInput{Cluster: aws.String(local.Cluster), TaskDefinition: &definition}
+	if len(command) > 0 {
+		in.Overrides = &types.TaskOverride{ContainerOverrides: []types.ContainerOverride{{Name: aws.String("main"), Command: command}}}
+	}
+	out, err := s.ecs.RunTask(s.t.Context(), in)
+	if err != nil || len(out.Tasks) != 1 {
+		s.t.Fatalf("run %s: %v %+v", definition, err, out)
+	}
+	if got := aws.ToString(out.Tasks[0].LastStatus); got != "PROVISIONING" {
+		s.t.Fatalf("RunTask answered a task that is %s", got)
+	}
+	return aws.ToString(out.Tasks[0].TaskArn)
+}
+
+func (s *stack) task(arn string) types.Task {
+	s.t.Helper()
+	out, err := s.ecs.DescribeTasks(s.t.Context(), &ecs.DescribeTasksInput{Cluster: aws.String(local.Cluster), Tasks: []string{arn}})
+	if err != nil || len(out.Tasks) != 1 {
+		s.t.Fatalf("describe %s: %v %+v", arn, err, out)
+	}
+	return out.Tasks[0]
+}
+
+func (s *stack) stop(arn string) types.Task {
+	s.t.Helper()
+	out, err := s.ecs.StopTask(s.t.Context(), &ecs.StopTaskInput{Cluster: aws.String(local.Cluster), Task: &arn, Reason: aws.String("the test wants it")})
+	if err != nil {
+		s.t.Fatalf("stop %s: %v", arn, err)
+	}
+	return *out.Task
+}
+
+func (s *stack) awaitStatus(arn, status string, most time.Duration) types.Task {
+	s.t.Helper()
+	var t types.Task
+	s.eventually(most, fmt.Sprintf("%s of task %s", status, arn), func() bool {
+		t = s.task(arn)
+		return aws.ToString(t.LastStatus) == status
+	})
+	return t
+}
+
+func (s *stack) instances() []types.ContainerInstance {
+	s.t.Helper()
+	list, err := s.ecs.ListContainerInstances(s.t.Context(), &ecs.ListContainerInstancesInput{Cluster: aws.String(local.Cluster)})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	out, err := s.ecs.DescribeContainerInstances(s.t.Context(), &ecs.DescribeContainerInstancesInput{Cluster: aws.String(local.Cluster), ContainerInstances: list.ContainerInstanceArns})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return out.ContainerInstances
+}
+
+func (s *stack) instance(id string) types.ContainerInstance {
+	s.t.Helper()
+	for _, i := range s.instances() {
+		if strings.HasSuffix(aws.ToString(i.ContainerInstanceArn), "/"+id) {
+			return i
+		}
+	}
+	s.t.Fatalf("instance %s is not listed", id)
+	return types.ContainerInstance{}
+}
+
+// allFree says what is still held, or "".
+func (s *stack) allFree() string {
+	for _, i := range s.instances() {
+		for n, r := range i.RegisteredResources {
+			left := i.RemainingResources[n]
+			if left.IntegerValue != r.IntegerValue || !slices.Equal(left.StringSetValue, r.StringSetValue) {
+				return fmt.Sprintf("%s of %s: %d %v of %d %v", aws.ToString(r.Name), aws.ToString(i.ContainerInstanceArn), left.IntegerValue, left.StringSetValue, r.IntegerValue, r.StringSetValue)
+			}
+		}
+	}
+	return ""
+}
+
+// register registers a definition with one container, "main", on the test image.
+func (s *stack) register(family string, change func(*ecs.RegisterTaskDefinitionInput, *types.ContainerDefinition)) string {
+	s.t.Helper()
+	c := types.ContainerDefinition{Name: aws.String("main"), Image: &s.Image, Memory: aws.Int32(16), StopTimeout: aws.Int32(2), Command: []string{"sleep", "600"}}
+	in := &ecs.RegisterTaskDefinitionInput{Family: &family, NetworkMode: types.NetworkModeNone}
+	if change != nil {
+		change(in, &c)
+	}
+	in.ContainerDefinitions = []types.ContainerDefinition{c}
+	out, err := s.ecs.RegisterTaskDefinition(s.t.Context(), in)
+	if err != nil {
+		s.t.Fatalf("register %s: %v", family, err)
+	}
+	return fmt.Sprintf("%s:%d", aws.ToString(out.TaskDefinition.Family), out.TaskDefinition.Revision)
+}
+
+// tool runs one of the pinned stock clients against the stack.
+func (s *stack) tool(name string, args ...string) string {
+	s.t.Helper()
+	cmd := exec.CommandContext(s.t.Context(), filepath.Join(s.Options.Root, ".tools", "venv", "bin", name), args...)
+	cmd.Dir = s.Options.Root
+	cmd.Env = append(append(os.Environ(), s.Env()...), "LONGSHORE_ENDPOINT="+s.API())
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		s.t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+func (s *stack) aws(args ...string) string {
+	s.t.Helper()
+	return s.tool("aws", append([]string{"ecs", "--endpoint-url", s.API()}, args...)...)
+}
+
+// containers counts an instance's containers on the engine.
+func (s *stack) containers(instance string) int {
+	s.t.Helper()
+	all, err := local.Containers(s.t.Context(), instance)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return len(all)
+}
+
+func (s *stack) tick() {
+	s.t.Helper()
+	if err := s.Tick(s.t.Context()); err != nil {
+		s.t.Fatal(err)
+	}
+}
