@@ -6,7 +6,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 # The lanes of `make test`, fastest first. A test file names its lane by a build tag (CONTRIBUTING.md).
-LANES ?= unit race emulator docker infra
+LANES ?= unit race emulator docker infra e2e
 # Architectures that `make build` builds for.
 ARCHS ?= amd64 arm64
 # Extra arguments: of go test for the test targets (ARGS='-run Stop -v'), of cdk for synth and deploy.
@@ -55,6 +55,10 @@ test-docker: need-go need-docker need-busybox ## adapters against a real Docker 
 test-infra: need-go need-node ## the synthesized stack: references, least privilege, cdk-nag
 	@tools/lane infra $(ARGS)
 
+.PHONY: test-e2e
+test-e2e: need-docker need-busybox tools-python tools-node build-here ## the whole on the emulator with real agents and a real Docker engine
+	@tools/lane e2e $(ARGS)
+
 .PHONY: fmt
 fmt: need-go ## format all Go files
 	@gofmt -w -s $$(git ls-files --cached --others --exclude-standard '*.go')
@@ -86,12 +90,35 @@ house: need-go
 build: need-go ## functions into dist/lambda/ARCH, agent into dist/agent/ARCH
 	@tools/build $(ARCHS)
 
+.PHONY: build-here
+build-here: need-go
+	@tools/build "$$(go env GOARCH)"
+
 .PHONY: tools
 tools: tools-python tools-node tools-golangci ## install every pinned tool into .tools
 
 .PHONY: clean
 clean: ## remove what was built; .tools stays
 	rm -rf dist cdk.out
+
+##@ Run here
+# Settings of local-up and demo: AGENTS=2 HEARTBEAT=5s SUSPECT_AFTER=20s REAP_AFTER=90s CLEANUP_WAIT=1s PORT=4566
+
+.PHONY: demo
+demo: need-docker need-busybox tools-python tools-node build-here ## a task's whole life on a local stack, then all gone
+	@go run ./test/local/cmd demo
+
+.PHONY: local-up
+local-up: need-docker need-busybox tools-python tools-node build-here ## emulator, CDK stack and AGENTS agents; .local/env for your shell
+	@go run ./test/local/cmd up
+
+.PHONY: local-down
+local-down: need-go ## end it; leaves no container, process or queue
+	@go run ./test/local/cmd down
+
+.PHONY: local-tick
+local-tick: need-go ## run the reaper of the local stack now
+	@go run ./test/local/cmd tick
 
 ##@ Deploy
 
