@@ -37,8 +37,10 @@ type Store interface {
 	Commit(ctx context.Context, writes ...Write) error
 
 	// Renew is the one write that is not conditional on a version: it renews a
-	// lease that exists, if r.Sent is later than its own, and returns the lease
-	// as it then is. A lease that does not exist is a fault of kind NotFound.
+	// lease that exists, is of r's incarnation and was last sent before r, as
+	// Lease.Renew says, and returns the lease as it then is. Commits that rest on
+	// the lease from before conflict. A lease that does not exist is a fault of
+	// kind NotFound.
 	Renew(ctx context.Context, r Renewal) (lease *Lease, renewed bool, err error)
 
 	// The rest may lag: what they return must be confirmed by Load, and what

@@ -8,12 +8,12 @@ package controltest
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/longshore-run/longshore/lambdas/control"
 	"github.com/longshore-run/longshore/shared/fault"
@@ -26,6 +26,7 @@ type key struct {
 
 type item struct {
 	version int64
+	expires time.Time
 	doc     []byte
 }
 
@@ -35,6 +36,8 @@ type Store struct {
 	Lag int
 	// Calls counts, fails and kills; see Calls.
 	Calls *Calls
+	// Now, if set, tells which records' time is over: they are taken for missing.
+	Now func() time.Time
 	// OnCommit, if set, is called with the lock held after each commit.
 	OnCommit func(s *Store)
 
@@ -71,6 +74,9 @@ func (s *Store) Load(ctx context.Context, records ...control.Record) error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		for _, r := range records {
+			if r.Key() == "" {
+				return fault.New(fault.Invalid, "load %s without a key", r.Kind())
+			}
 			s.load(r)
 		}
 		return nil
@@ -78,12 +84,27 @@ func (s *Store) Load(ctx context.Context, records ...control.Record) error {
 }
 
 func (s *Store) load(r control.Record) {
-	it, ok := s.items[key{r.Kind(), r.Key()}]
-	if !ok {
-		blank(r)
-		return
+	control.Blank(r)
+	if it, ok := s.items[key{r.Kind(), r.Key()}]; ok && !s.expired(it) {
+		decode(it, r)
 	}
-	decode(it, r)
+}
+
+func (s *Store) expired(it item) bool {
+	return s.Now != nil && !it.expires.IsZero() && !s.Now().Before(it.expires)
+}
+
+// Sweep removes what is expired, as DynamoDB does some hours or days later.
+func (s *Store) Sweep() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.items, func(k key, it item) bool {
+		gone := s.expired(it)
+		if gone {
+			s.lag(k)
+		}
+		return gone
+	})
 }
 
 // Commit implements control.Store.
@@ -99,7 +120,7 @@ func (s *Store) Commit(ctx context.Context, writes ...control.Write) error {
 			switch w.Op {
 			case control.PutOp:
 				*w.Record.Revision()++
-				s.write(k, item{*w.Record.Revision(), encode(w.Record)})
+				s.write(k, encode(w.Record))
 			case control.DeleteOp:
 				delete(s.items, k)
 				s.lag(k)
@@ -126,11 +147,14 @@ func (s *Store) conditions(writes []control.Write) error {
 		}
 		seen[k] = true
 	}
-	for k := range seen {
-		for _, w := range writes {
-			if (key{w.Record.Kind(), w.Record.Key()}) == k && s.items[k].version != *w.Record.Revision() {
-				return fault.New(fault.Conflict, "%s %s has version %d, not %d", k.kind, k.key, s.items[k].version, *w.Record.Revision())
-			}
+	for _, w := range writes {
+		k := key{w.Record.Kind(), w.Record.Key()}
+		it := s.items[k]
+		if s.expired(it) {
+			it = item{}
+		}
+		if it.version != *w.Record.Revision() {
+			return fault.New(fault.Conflict, "%s %s has version %d, not %d", k.kind, k.key, it.version, *w.Record.Revision())
 		}
 	}
 	return nil
@@ -164,14 +188,11 @@ func (s *Store) Renew(ctx context.Context, r control.Renewal) (lease *control.Le
 		if l.Version == 0 {
 			return fault.New(fault.NotFound, "no lease of instance %s", r.ID)
 		}
-		if l.Incarnation == r.Incarnation && r.Sent.After(l.Sent) {
-			l.Sent, renewed = r.Sent, true
-			if l.Session != r.Session {
-				l.PrevSession, l.Session = l.Session, r.Session
-			}
-			l.Beats++
+		if l.Renewable(r) {
+			l.Renew(r)
 			l.Version++
-			s.write(key{control.LeaseKind, l.ID}, item{l.Version, encode(l)})
+			renewed = true
+			s.write(key{control.LeaseKind, l.ID}, encode(l))
 		}
 		lease = l
 		return nil
@@ -182,19 +203,22 @@ func (s *Store) Renew(ctx context.Context, r control.Renewal) (lease *control.Le
 // TaskIDs implements control.Store over the lagging index.
 func (s *Store) TaskIDs(ctx context.Context, q control.TaskQuery, page control.Page) (ids []string, next string, err error) {
 	err = s.Calls.do(ctx, "TaskIDs", func() error {
-		type row struct{ since, id string }
+		type row struct{ sort, id string }
 		var rows []row
 		each(s, control.TaskKind, true, func(t *control.Task) {
-			if matches(q, t) {
-				rows = append(rows, row{fmt.Sprintf("%020d#%s", t.CreatedAt.UnixNano(), t.ID), t.ID})
+			switch {
+			case q.OnInstance != "" && matches(q, t): // by id, all others by age
+				rows = append(rows, row{t.ID, t.ID})
+			case matches(q, t):
+				rows = append(rows, row{fmt.Sprintf("%020d#%s", max(t.CreatedAt.UnixNano(), 0), t.ID), t.ID})
 			}
 		})
-		slices.SortFunc(rows, func(a, b row) int { return cmp.Compare(a.since, b.since) })
-		rows, next = cut(rows, page, func(r row) string { return r.since })
+		slices.SortFunc(rows, func(a, b row) int { return cmp.Compare(a.sort, b.sort) })
+		rows, next, err = cut(rows, q.ListName(), page, func(r row) string { return r.sort })
 		for _, r := range rows {
 			ids = append(ids, r.id)
 		}
-		return nil
+		return err
 	})
 	return ids, next, err
 }
@@ -220,8 +244,8 @@ func (s *Store) InstanceIDs(ctx context.Context, cluster string, page control.Pa
 			}
 		})
 		slices.Sort(ids)
-		ids, next = cut(ids, page, func(id string) string { return id })
-		return nil
+		ids, next, err = cut(ids, control.InstanceList(cluster), page, func(id string) string { return id })
+		return err
 	})
 	return ids, next, err
 }
@@ -245,8 +269,8 @@ func (s *Store) Clusters(ctx context.Context, page control.Page) (names []string
 	err = s.Calls.do(ctx, "Clusters", func() error {
 		each(s, control.ClusterKind, false, func(c *control.Cluster) { names = append(names, c.Name) })
 		slices.Sort(names)
-		names, next = cut(names, page, func(n string) string { return n })
-		return nil
+		names, next, err = cut(names, control.ClusterList, page, func(n string) string { return n })
+		return err
 	})
 	return names, next, err
 }
@@ -260,8 +284,8 @@ func (s *Store) Families(ctx context.Context, prefix string, page control.Page) 
 			}
 		})
 		slices.SortFunc(families, func(a, b control.Family) int { return cmp.Compare(a.Name, b.Name) })
-		families, next = cut(families, page, func(f control.Family) string { return f.Name })
-		return nil
+		families, next, err = cut(families, control.FamilyList(prefix), page, func(f control.Family) string { return f.Name })
+		return err
 	})
 	return families, next, err
 }
@@ -282,31 +306,23 @@ func (s *Store) Revisions(ctx context.Context, family string, descending bool, p
 			return fmt.Sprintf("%010d", d.Number)
 		}
 		slices.SortFunc(all, func(a, b control.Definition) int { return cmp.Compare(sort(a), sort(b)) })
-		all, next = cut(all, page, sort)
-		return nil
+		all, next, err = cut(all, control.RevisionList(family, descending), page, sort)
+		return err
 	})
 	return all, next, err
 }
 
-func cut[T any](rows []T, page control.Page, sort func(T) string) ([]T, string) {
-	limit := page.Limit
-	if limit <= 0 || limit > 1000 {
-		limit = 1000
+// cut is the page of sorted rows, and the token of the next one.
+func cut[T any](rows []T, list string, page control.Page, sort func(T) string) ([]T, string, error) {
+	after, err := page.From(list)
+	if err != nil {
+		return nil, "", err
 	}
-	start := 0
-	if page.After != "" {
-		start, _ = slices.BinarySearchFunc(rows, page.After, func(r T, after string) int {
-			if sort(r) <= after {
-				return -1
-			}
-			return 1
-		})
+	rows = slices.DeleteFunc(rows, func(r T) bool { return after != "" && sort(r) <= after })
+	if n := page.Size(); len(rows) > n {
+		return rows[:n], control.PageToken(list, sort(rows[n-1])), nil
 	}
-	rows = rows[start:]
-	if len(rows) > limit {
-		return rows[:limit], sort(rows[limit-1])
-	}
-	return rows, ""
+	return rows, "", nil
 }
 
 // each calls f with a copy of every record of a kind, in key order.
@@ -320,6 +336,9 @@ func each[T any, P interface {
 		from = s.indexed
 	}
 	from = maps.Clone(from)
+	if !lagging { // an index says nothing of expiry
+		maps.DeleteFunc(from, func(_ key, it item) bool { return s.expired(it) })
+	}
 	s.mu.Unlock()
 	all(from, kind, f)
 }
@@ -336,20 +355,4 @@ func all[T any, P interface {
 			f(r)
 		}
 	}
-}
-
-func encode(r control.Record) []byte {
-	b, err := json.Marshal(r)
-	if err != nil {
-		panic(fmt.Sprintf("controltest: encode %s %s: %v", r.Kind(), r.Key(), err))
-	}
-	return b
-}
-
-func decode(it item, r control.Record) {
-	zero(r)
-	if err := json.Unmarshal(it.doc, r); err != nil {
-		panic(fmt.Sprintf("controltest: decode %s: %v", r.Kind(), err))
-	}
-	*r.Revision() = it.version
 }

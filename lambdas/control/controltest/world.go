@@ -66,6 +66,7 @@ func NewWorld(t testing.TB) *World {
 	store := NewStore()
 	w := &World{Memory: store, Sent: NewQueue(store.Calls), Counts: &Counts{last: map[string]float64{}}, t: t,
 		Clock: &Clock{now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}}
+	store.Now = w.Clock.Now
 	w.Control = &control.Control{
 		Store: store, Queue: w.Sent, Metrics: w.Counts, Now: w.Clock.Now,
 		Log:   slog.New(slog.NewTextHandler(io.Discard, nil)),
@@ -105,7 +106,7 @@ func (w *World) Put(records ...control.Record) {
 		w.Memory.mu.Lock()
 		k := key{r.Kind(), r.Key()}
 		*r.Revision() = w.Memory.items[k].version + 1
-		w.Memory.write(k, item{*r.Revision(), encode(r)})
+		w.Memory.write(k, encode(r))
 		w.Memory.mu.Unlock()
 	}
 }

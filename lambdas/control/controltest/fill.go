@@ -1,0 +1,161 @@
+package controltest
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/longshore-run/longshore/lambdas/control"
+	"github.com/longshore-run/longshore/shared/schema"
+)
+
+// Every makes one empty record of each kind, with a key that no other has.
+func Every() []control.Record {
+	id := fmt.Sprintf("%016x%016x", rand.Uint64(), rand.Uint64())
+	return []control.Record{
+		&control.Task{ID: id},
+		&control.Instance{ID: id},
+		&control.Ledger{ID: id},
+		&control.Lease{ID: id},
+		&control.Probe{ID: id},
+		&control.Guard{},
+		&control.Brake{Zone: "zone-" + id},
+		&control.Cluster{Name: "cluster-" + id},
+		&control.QueueState{Cluster: "cluster-" + id},
+		&control.Family{Name: "family-" + id},
+		&control.Definition{Family: "family-" + id, Number: 7},
+		&control.Token{Scope: "RunTask#cluster-" + id, Token: "token/" + id + " ü"},
+		&control.Live{Cluster: "cluster-" + id, Service: "service-" + id},
+	}
+}
+
+// A filling sets members that are not part of the key.
+type filling struct {
+	random *rand.Rand
+	// empty makes slices and maps empty and leaves all else zero.
+	empty bool
+}
+
+// fill sets every member of r but its key and version, whatever members it has.
+func (f filling) fill(r control.Record) {
+	key := r.Key()
+	v := reflect.ValueOf(r).Elem()
+	for i := range v.NumField() {
+		field := v.Type().Field(i)
+		before := reflect.New(field.Type).Elem()
+		before.Set(v.Field(i))
+		name := strings.Split(field.Tag.Get("json"), ",")[0]
+		f.value(v.Field(i), 0)
+		if r.Key() != key || field.Name == "Version" {
+			v.Field(i).Set(before)
+		}
+		if name == schema.TTL && !f.empty {
+			v.Field(i).Set(reflect.ValueOf(time.Now().Add(time.Hour)))
+		}
+	}
+}
+
+func (f filling) value(v reflect.Value, depth int) {
+	switch x := v.Addr().Interface().(type) {
+	case *time.Time:
+		if !f.empty {
+			*x = time.Unix(f.random.Int64N(4e9), f.random.Int64N(1e9)).In(time.FixedZone("there", 5400))
+		}
+		return
+	case *json.RawMessage:
+		if !f.empty {
+			*x = json.RawMessage(`{"z":1.0,"a":[1e2,"<&>ü` + "\u2028" + `"],"n":9007199254740993,"e":{}}`)
+		}
+		return
+	}
+	switch v.Kind() {
+	case reflect.Slice:
+		n := 3
+		if f.empty {
+			n = 0
+		}
+		v.Set(reflect.MakeSlice(v.Type(), n, n))
+		for i := range n {
+			f.value(v.Index(i), depth+1)
+		}
+	case reflect.Map:
+		f.mapped(v, depth)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			f.value(v.Field(i), depth+1)
+		}
+	default:
+		if !f.empty {
+			f.scalar(v, depth)
+		}
+	}
+}
+
+func (f filling) mapped(v reflect.Value, depth int) {
+	v.Set(reflect.MakeMap(v.Type()))
+	if f.empty {
+		return
+	}
+	for i := range 120 {
+		elem := reflect.New(v.Type().Elem()).Elem()
+		f.value(elem, depth+1)
+		v.SetMapIndex(reflect.ValueOf(fmt.Sprintf("key %d/ü.#:\"%d", i, f.random.Int())), elem)
+	}
+}
+
+func (f filling) scalar(v reflect.Value, depth int) {
+	texts := []string{"plain", "ünïcödé 🚢", "with\nline\tand \"quotes\" \\ <&>", "\u2028\u0001", " ", "0", "null", strings.Repeat("long ", 20)}
+	numbers := []int64{math.MaxInt64, math.MinInt64, 1 << 53, -(1<<53 + 1), 1, -1}
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(texts[f.random.IntN(len(texts))])
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int, reflect.Int64:
+		v.SetInt(numbers[f.random.IntN(len(numbers))])
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		f.value(v.Elem(), depth+1)
+	default:
+		panic("controltest: records hold no " + v.Type().String())
+	}
+}
+
+// kept is what a store gives back of a filled record: times in UTC, its expiry
+// in whole seconds, nil where an empty slice or map is left out.
+func kept(r control.Record) {
+	keep(reflect.ValueOf(r).Elem())
+	if at := control.ExpiresAt(r); at != nil && !at.IsZero() {
+		*at = control.ExpirySecond(*at)
+	}
+}
+
+func keep(v reflect.Value) {
+	if at, ok := v.Addr().Interface().(*time.Time); ok {
+		*at = at.UTC()
+		return
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			f := v.Field(i)
+			left := strings.Contains(v.Type().Field(i).Tag.Get("json"), ",omitempty")
+			if k := f.Kind(); left && (k == reflect.Slice || k == reflect.Map) && f.Len() == 0 {
+				f.SetZero()
+			}
+			keep(f)
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			keep(v.Index(i))
+		}
+	case reflect.Pointer:
+		if !v.IsNil() {
+			keep(v.Elem())
+		}
+	}
+}

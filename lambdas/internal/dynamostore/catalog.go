@@ -1,0 +1,76 @@
+package dynamostore
+
+import (
+	"context"
+	"slices"
+
+	"github.com/longshore-run/longshore/lambdas/control"
+	"github.com/longshore-run/longshore/shared/schema"
+)
+
+// Clusters implements control.Store.
+func (s *Store) Clusters(ctx context.Context, page control.Page) ([]string, string, error) {
+	key := keyOf(schema.Catalog)
+	items, next, err := s.catalog(ctx, control.ClusterList, page, query{partition: clusterPartition, project: []string{key.Partition, key.Sort}})
+	if err != nil {
+		return nil, "", wrap(err, "list clusters")
+	}
+	names := make([]string, 0, len(items))
+	for _, item := range items {
+		names = append(names, textOf(item[key.Sort]))
+	}
+	return names, next, nil
+}
+
+// Families implements control.Store.
+func (s *Store) Families(ctx context.Context, prefix string, page control.Page) ([]control.Family, string, error) {
+	items, next, err := s.catalog(ctx, control.FamilyList(prefix), page, query{partition: familyPartition, prefix: prefix})
+	if err != nil {
+		return nil, "", wrap(err, "list families")
+	}
+	families := make([]control.Family, len(items))
+	for i, item := range items {
+		families[i].Name = placeIn(schema.Catalog, item).sort
+		if err := fill(&families[i], item); err != nil {
+			return nil, "", err
+		}
+	}
+	return families, next, nil
+}
+
+// definitionBody is the member that lists leave out.
+const definitionBody = "definition"
+
+// Revisions implements control.Store.
+func (s *Store) Revisions(ctx context.Context, family string, descending bool, page control.Page) ([]control.Definition, string, error) {
+	key := keyOf(schema.Catalog)
+	wanted := slices.DeleteFunc(stored(&control.Definition{}), func(name string) bool { return name == definitionBody })
+	items, next, err := s.catalog(ctx, control.RevisionList(family, descending), page, query{
+		partition: prefixed(definitionStart, family), descending: descending,
+		project: append(wanted, key.Partition, key.Sort),
+	})
+	if err != nil {
+		return nil, "", wrap(err, "list revisions of %s", family)
+	}
+	all := make([]control.Definition, len(items))
+	for i, item := range items {
+		if err := decode(item, &all[i]); err != nil {
+			return nil, "", err
+		}
+	}
+	return all, next, nil
+}
+
+// catalog reads a page of one partition of the catalog.
+func (s *Store) catalog(ctx context.Context, list string, page control.Page, q query) ([]attributes, string, error) {
+	after, err := page.From(list)
+	if err != nil {
+		return nil, "", err
+	}
+	if q.partition == "" {
+		return nil, "", nil
+	}
+	q.role, q.key, q.after, q.limit = schema.Catalog, keyOf(schema.Catalog), after, page.Size()
+	items, more, err := s.run(ctx, q)
+	return items, nextPage(list, items, q.key.Sort, more), err
+}
