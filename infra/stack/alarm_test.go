@@ -95,7 +95,7 @@ func TestAlarms_WatchWhatExists(t *testing.T) {
 	}
 	want := map[string][]string{
 		"Longshore Stack Longshore": {"BrakeEngaged", "DuplicateIdentities", "FencedInstances", "GuardBlackout",
-			"LostProbes", "OldestWaitingSeconds", "RefusedSenders", "UndecodableMessages", "UnknownContainers"},
+			"LostProbes", "OldestWaitingSeconds", "RefusedRegistrations", "RefusedSenders", "UndecodableMessages", "UnknownContainers"},
 	}
 	for _, q := range []string{"AdmissionQueue", "ReportsQueue", "HeartbeatsQueue", "ServicesQueue"} {
 		want["AWS/SQS QueueName {"+q+".QueueName}"] = []string{"ApproximateAgeOfOldestMessage"}

@@ -136,6 +136,11 @@ func (s *Stack) ownAlarms() []alarm.Alarm {
 		Metric:    count("RefusedSenders"),
 		Threshold: 1, Of: 1, Periods: 1,
 	}, {
+		Name:      "registrations-refused",
+		Says:      "For fifteen minutes an instance has asked to register and was refused.",
+		Metric:    count("RefusedRegistrations"),
+		Threshold: 1, Of: 3, Periods: 3,
+	}, {
 		Name:      "messages-undecodable",
 		Says:      "A message could not be understood and was put aside.",
 		Metric:    count("UndecodableMessages"),
