@@ -6,6 +6,8 @@ package agent
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/longshore-run/longshore/shared/task"
@@ -24,6 +26,8 @@ type Engine interface {
 	Image(ctx context.Context, ref string) (digest string, err error)
 	// Create makes the container and the volumes it needs, not started.
 	Create(ctx context.Context, spec Spec) (runtimeID string, err error)
+	// Start runs a created container. One that has ever run is left as it is: a
+	// second run would be a second execution of the task.
 	Start(ctx context.Context, id ContainerID) error
 	// Stop asks the container to end, and after timeout makes it.
 	Stop(ctx context.Context, id ContainerID, timeout time.Duration) error
@@ -42,6 +46,26 @@ type Engine interface {
 	Ping(ctx context.Context) error
 	Info(ctx context.Context) (EngineInfo, error)
 }
+
+// PortsTaken is in the chain of a Conflict of Start: the ports of the host that
+// somebody else has.
+type PortsTaken struct {
+	TCP, UDP []int
+	Cause    error
+}
+
+func (p *PortsTaken) Error() string {
+	var names []string
+	for _, n := range p.TCP {
+		names = append(names, fmt.Sprintf("%d/tcp", n))
+	}
+	for _, n := range p.UDP {
+		names = append(names, fmt.Sprintf("%d/udp", n))
+	}
+	return fmt.Sprintf("port %s of this host is taken: %v", strings.Join(names, ", "), p.Cause)
+}
+
+func (p *PortsTaken) Unwrap() error { return p.Cause }
 
 // EngineInfo is what the host and its engine are.
 type EngineInfo struct {

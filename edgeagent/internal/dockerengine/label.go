@@ -1,0 +1,121 @@
+package dockerengine
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/docker/docker/api/types/filters"
+
+	"github.com/longshore-run/longshore/edgeagent/agent"
+)
+
+// ours opens the labels that only Longshore writes; what users put there is
+// left out.
+const ours = "run.longshore."
+
+// Our labels. What is not there of a lost journal is rebuilt from them.
+const (
+	labelInstance   = ours + "instance"
+	labelTask       = ours + "task"
+	labelAttempt    = ours + "attempt"
+	labelContainer  = ours + "container"
+	labelCluster    = ours + "cluster"
+	labelDefinition = ours + "definition" // family:revision
+	labelEpoch      = ours + "epoch"
+	labelTaskARN    = ours + "task-arn"
+	labelGPUs       = ours + "gpus"  // ids, with commas
+	labelPorts      = ours + "ports" // network mode host: 80/tcp,53/udp
+	labelVolume     = ours + "volume"
+	labelScope      = ours + "scope"
+)
+
+// The labels of the ECS agent, which log shippers and monitors read.
+const (
+	ecsCluster   = "com.amazonaws.ecs.cluster"
+	ecsContainer = "com.amazonaws.ecs.container-name"
+	ecsTaskARN   = "com.amazonaws.ecs.task-arn"
+	ecsFamily    = "com.amazonaws.ecs.task-definition-family"
+	ecsVersion   = "com.amazonaws.ecs.task-definition-version"
+)
+
+// containerLabels are the user's labels under ours and ECS's.
+func containerLabels(instance string, spec agent.Spec, user map[string]string) map[string]string {
+	labels := userLabels(user)
+	maps.Copy(labels, map[string]string{
+		labelInstance: instance, labelTask: spec.Task, labelAttempt: strconv.Itoa(spec.Attempt), labelContainer: spec.Container,
+		labelCluster: spec.Cluster, labelDefinition: fmt.Sprintf("%s:%d", spec.Family, spec.Revision),
+		labelEpoch: strconv.FormatInt(spec.Epoch, 10), labelTaskARN: spec.TaskARN,
+		ecsCluster: spec.Cluster, ecsContainer: spec.Container, ecsTaskARN: spec.TaskARN,
+		ecsFamily: spec.Family, ecsVersion: strconv.Itoa(spec.Revision),
+	})
+	if len(spec.GPUs) > 0 {
+		labels[labelGPUs] = strings.Join(spec.GPUs, ",")
+	}
+	return labels
+}
+
+// volumeLabels are those of a volume that lives and dies with its task.
+func volumeLabels(instance string, spec agent.Spec, volume string, user map[string]string) map[string]string {
+	labels := userLabels(user)
+	maps.Copy(labels, map[string]string{
+		labelInstance: instance, labelTask: spec.Task, labelAttempt: strconv.Itoa(spec.Attempt), labelVolume: volume,
+		labelCluster: spec.Cluster, labelTaskARN: spec.TaskARN, labelScope: "task",
+	})
+	return labels
+}
+
+func userLabels(user map[string]string) map[string]string {
+	labels := make(map[string]string, len(user)+16)
+	for k, v := range user {
+		if !strings.HasPrefix(k, ours) {
+			labels[k] = v
+		}
+	}
+	return labels
+}
+
+// identity reads from labels which container it is, and its epoch.
+func identity(labels map[string]string) (agent.ContainerID, int64) {
+	attempt, _ := strconv.Atoi(labels[labelAttempt])
+	epoch, _ := strconv.ParseInt(labels[labelEpoch], 10, 64)
+	return agent.ContainerID{Task: labels[labelTask], Attempt: attempt, Container: labels[labelContainer]}, epoch
+}
+
+// definition reads family and revision from labels.
+func definition(labels map[string]string) (family string, revision int) {
+	at := strings.LastIndexByte(labels[labelDefinition], ':')
+	if at < 0 {
+		return "", 0
+	}
+	revision, _ = strconv.Atoi(labels[labelDefinition][at+1:])
+	return labels[labelDefinition][:at], revision
+}
+
+// only is the filter for what is this instance's, narrowed by pairs of label
+// and value.
+func (e *Engine) only(pairs ...string) filters.Args {
+	args := filters.NewArgs(filters.Arg("label", labelInstance+"="+e.instance))
+	for i := 0; i+1 < len(pairs); i += 2 {
+		args.Add("label", pairs[i]+"="+pairs[i+1])
+	}
+	return args
+}
+
+var odd = regexp.MustCompile(`[^a-zA-Z0-9_.-]`)
+
+// shortTask is how much of a task's id stands in names: enough to be the only
+// one, short enough to be read. Should two tasks ever share it, the second one's
+// create is a Conflict, not a mix-up: labels hold the whole id.
+const shortTask = 12
+
+// nameOf is the one name of a container, or volume, of an attempt of a task.
+func nameOf(spec agent.Spec, part string) string {
+	task := spec.Task
+	if len(task) > shortTask {
+		task = task[:shortTask]
+	}
+	return odd.ReplaceAllString(fmt.Sprintf("longshore-%s-%d-%s-%s-%d", spec.Family, spec.Revision, part, task, spec.Attempt), "-")
+}

@@ -1,0 +1,157 @@
+package dockerengine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/docker/docker/api/types/image"
+	"github.com/docker/docker/client"
+
+	"github.com/longshore-run/longshore/shared/fault"
+)
+
+// flight is a pull that is under way, which all who want the image share.
+type flight struct {
+	done    chan struct{}
+	err     error // to be read once done is closed
+	waiting int
+	cancel  context.CancelFunc
+}
+
+// pull fetches an image; one fetch of an image goes on at a time. A caller that
+// leaves does not end it for the others, and the last one to leave does.
+func (e *Engine) pull(ctx context.Context, ref string, tries int) error {
+	e.mu.Lock()
+	f := e.flights[ref]
+	if f == nil {
+		shared, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		f = &flight{done: make(chan struct{}), cancel: cancel}
+		e.flights[ref] = f
+		go func() {
+			defer cancel()
+			err := e.fetch(shared, ref, tries)
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			f.err = err
+			if e.flights[ref] == f {
+				delete(e.flights, ref)
+			}
+			close(f.done)
+		}()
+	}
+	f.waiting++
+	e.mu.Unlock()
+
+	select {
+	case <-f.done:
+		return f.err
+	case <-ctx.Done():
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if f.waiting--; f.waiting == 0 {
+		f.cancel()
+		if e.flights[ref] == f {
+			delete(e.flights, ref) // who comes now starts anew
+		}
+	}
+	return fault.Wrap(fault.Unavailable, ctx.Err(), "pull %s", ref)
+}
+
+// fetch pulls, again after a while if that failed and may pass.
+func (e *Engine) fetch(ctx context.Context, ref string, tries int) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, e.limits.Pull, fmt.Errorf("the pull took longer than %s", e.limits.Pull))
+	defer cancel()
+	wait := e.limits.PullRetry
+	for try := 1; ; try++ {
+		err := e.fetchOnce(ctx, ref)
+		if err == nil || try >= tries || !fault.Is(err, fault.NotFound) || final(err) {
+			return err
+		}
+		select {
+		case <-time.After(wait):
+			wait *= 2
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+func (e *Engine) fetchOnce(ctx context.Context, ref string) error {
+	api, err := e.connect(ctx)
+	if err != nil {
+		return classify(ctx, "pull "+ref, err)
+	}
+	ctx, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
+	quiet := time.AfterFunc(e.limits.PullSilence, func() { giveUp(errQuiet) })
+	defer quiet.Stop()
+	body, err := api.ImagePull(ctx, ref, image.PullOptions{})
+	if err == nil {
+		defer body.Close()
+		err = progress(body, func() { quiet.Reset(e.limits.PullSilence) })
+	}
+	return e.pullFault(ctx, api, ref, err)
+}
+
+var errQuiet = errors.New("no progress for too long")
+
+// pullFault tells a registry that failed (NotFound, ECS's CannotPull…) from an
+// engine that did (Unavailable). A pull that went quiet may be either.
+func (e *Engine) pullFault(ctx context.Context, api *client.Client, ref string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if isVersionError(err) {
+		e.renew(api)
+	}
+	if !silent(err) && !isVersionError(err) {
+		return fault.Wrap(fault.NotFound, err, "%s", cannotPull)
+	}
+	if errors.Is(context.Cause(ctx), errQuiet) && e.Ping(context.WithoutCancel(ctx)) == nil {
+		return fault.Wrap(fault.NotFound, errQuiet, "%s: pull of %s", cannotPull, ref)
+	}
+	return classify(ctx, "pull "+ref, err)
+}
+
+// hopeless are the answers of registries that stay the same.
+var hopeless = []string{
+	"manifest unknown", "not found", "pull access denied", "does not exist", "repository name", "no matching manifest",
+	"invalid reference", "unauthorized", "denied", "unsupported", "no space left on device",
+}
+
+func final(err error) bool {
+	text := strings.ToLower(err.Error())
+	return slices.ContainsFunc(hopeless, func(sign string) bool { return strings.Contains(text, sign) })
+}
+
+// progress reads what a pull says to its end: Docker answers 200 at once and
+// puts a failure into the text. heard is called for every message.
+func progress(body io.Reader, heard func()) error {
+	for d := json.NewDecoder(body); ; {
+		var m struct {
+			Error  string `json:"error"`
+			Detail struct {
+				Message string `json:"message"`
+			} `json:"errorDetail"`
+		}
+		if err := d.Decode(&m); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		heard()
+		if m.Detail.Message != "" {
+			return errors.New(m.Detail.Message)
+		}
+		if m.Error != "" {
+			return errors.New(m.Error)
+		}
+	}
+}
