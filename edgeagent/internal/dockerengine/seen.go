@@ -124,6 +124,11 @@ func seen(c container.InspectResponse, digest string) agent.Seen {
 		s.Created = true
 	default:
 		s.ExitCode = new(c.State.ExitCode)
+		// Two clocks' worth of code write these: of a program that ends at once
+		// the end can be a millisecond before the start.
+		if s.FinishedAt.Before(s.StartedAt) {
+			s.FinishedAt = s.StartedAt
+		}
 	}
 	return s
 }

@@ -208,4 +208,3 @@ func (b *backlog) run() {
 		}
 	}
 }
-
