@@ -6,8 +6,6 @@ package agent
 
 import (
 	"context"
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/longshore-run/longshore/shared/task"
@@ -46,26 +44,6 @@ type Engine interface {
 	Ping(ctx context.Context) error
 	Info(ctx context.Context) (EngineInfo, error)
 }
-
-// PortsTaken is in the chain of a Conflict of Start: the ports of the host that
-// somebody else has.
-type PortsTaken struct {
-	TCP, UDP []int
-	Cause    error
-}
-
-func (p *PortsTaken) Error() string {
-	var names []string
-	for _, n := range p.TCP {
-		names = append(names, fmt.Sprintf("%d/tcp", n))
-	}
-	for _, n := range p.UDP {
-		names = append(names, fmt.Sprintf("%d/udp", n))
-	}
-	return fmt.Sprintf("port %s of this host is taken: %v", strings.Join(names, ", "), p.Cause)
-}
-
-func (p *PortsTaken) Unwrap() error { return p.Cause }
 
 // EngineInfo is what the host and its engine are.
 type EngineInfo struct {

@@ -1,6 +1,3 @@
-// Package agenttest helps to test agents: suites that every engine, inbox and
-// outbox must pass, and engines and queues in memory that do. Tests and sim may
-// import it.
 package agenttest
 
 import (

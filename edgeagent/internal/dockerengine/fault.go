@@ -3,6 +3,7 @@ package dockerengine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/url"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/longshore-run/longshore/edgeagent/agent"
 	"github.com/longshore-run/longshore/shared/fault"
+	"github.com/longshore-run/longshore/shared/wire"
 )
 
 // The names under which ECS shows what went wrong with a container; they open
@@ -87,7 +89,26 @@ func refuse(ctx context.Context, verb, name string, err error) error {
 		!slices.ContainsFunc(passing, func(sign string) bool { return strings.Contains(err.Error(), sign) }) {
 		kind = fault.Invalid
 	}
-	return fault.Wrap(kind, err, "%s", name)
+	return &fault.Error{Kind: kind, Code: lack(err), Message: name, Cause: err}
+}
+
+// lacking are signs that the host lacks what the control plane thought it has,
+// with the code under which an agent refuses a task for that.
+var lacking = map[string]wire.RefusalCode{
+	"could not select device driver": wire.RefusedGPU,
+	"unknown device":                 wire.RefusedGPU,
+	"nvidia-container-cli":           wire.RefusedGPU,
+	"cannot allocate memory":         wire.RefusedMemory,
+	"not enough memory":              wire.RefusedMemory,
+}
+
+func lack(err error) string {
+	for sign, code := range lacking {
+		if strings.Contains(err.Error(), sign) {
+			return string(code)
+		}
+	}
+	return ""
 }
 
 // What engines of all ages say when a port of the host is taken: by another
@@ -138,12 +159,14 @@ type hostPort struct {
 // conflict is the error about ports that somebody else has.
 func conflict(ports []hostPort, err error) error {
 	p := &agent.PortsTaken{Cause: err}
+	var names []string
 	for _, port := range ports {
+		names = append(names, fmt.Sprintf("%d/%s", port.Port, port.Protocol))
 		if port.Protocol == "udp" {
 			p.UDP = append(p.UDP, port.Port)
 		} else {
 			p.TCP = append(p.TCP, port.Port)
 		}
 	}
-	return fault.Wrap(fault.Conflict, p, "%s", cannotStart)
+	return fault.Wrap(fault.Conflict, p, "%s: port %s of this host is taken", cannotStart, strings.Join(names, ", "))
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/docker/docker/api/types/filters"
 
 	"github.com/longshore-run/longshore/edgeagent/agent"
+	"github.com/longshore-run/longshore/shared/taskdef"
 )
 
 // ours opens the labels that only Longshore writes; what users put there is
@@ -28,6 +29,7 @@ const (
 	labelTaskARN    = ours + "task-arn"
 	labelGPUs       = ours + "gpus"  // ids, with commas
 	labelPorts      = ours + "ports" // network mode host: 80/tcp,53/udp
+	labelEssential  = ours + "essential" // false, or not there
 	labelVolume     = ours + "volume"
 	labelScope      = ours + "scope"
 )
@@ -42,8 +44,8 @@ const (
 )
 
 // containerLabels are the user's labels under ours and ECS's.
-func containerLabels(instance string, spec agent.Spec, user map[string]string) map[string]string {
-	labels := userLabels(user)
+func containerLabels(instance string, spec agent.Spec, c taskdef.ContainerDefinition) map[string]string {
+	labels := userLabels(c.DockerLabels)
 	maps.Copy(labels, map[string]string{
 		labelInstance: instance, labelTask: spec.Task, labelAttempt: strconv.Itoa(spec.Attempt), labelContainer: spec.Container,
 		labelCluster: spec.Cluster, labelDefinition: fmt.Sprintf("%s:%d", spec.Family, spec.Revision),
@@ -51,6 +53,9 @@ func containerLabels(instance string, spec agent.Spec, user map[string]string) m
 		ecsCluster: spec.Cluster, ecsContainer: spec.Container, ecsTaskARN: spec.TaskARN,
 		ecsFamily: spec.Family, ecsVersion: strconv.Itoa(spec.Revision),
 	})
+	if !c.IsEssential() {
+		labels[labelEssential] = "false"
+	}
 	if len(spec.GPUs) > 0 {
 		labels[labelGPUs] = strings.Join(spec.GPUs, ",")
 	}

@@ -60,7 +60,7 @@ func request(instance string, spec agent.Spec) (createRequest, error) {
 			Hostname:   c.Hostname,
 			Tty:        value(c.PseudoTerminal),
 			OpenStdin:  value(c.Interactive),
-			Labels:     containerLabels(instance, spec, c.DockerLabels),
+			Labels:     containerLabels(instance, spec, c),
 			// A daemon that shuts down keeps to it too.
 			StopTimeout: c.StopTimeout,
 		},
