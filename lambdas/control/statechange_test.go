@@ -159,6 +159,19 @@ func (e *edge) given(change ...func(*control.Task)) string {
 	return id
 }
 
+// service admits n tasks of the service web, and says what its live item is.
+func (e *edge) service(n int) (ids []string, live *control.Live) {
+	e.t.Helper()
+	for range n {
+		ids = append(ids, e.w.AddTask(small, func(t *control.Task) { t.Service, t.Pinned = "web", e.id }).ID)
+	}
+	live = &control.Live{Cluster: "default", Service: "web", Live: n}
+	e.w.Put(live)
+	e.w.MustAdmit(ids...)
+	e.w.Sent.TakeCommands(e.id)
+	return ids, live
+}
+
 // running is a task that was given and reported as running.
 func (e *edge) running(change ...func(*control.Task)) string {
 	e.t.Helper()

@@ -1,0 +1,481 @@
+package control_test
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/longshore-run/longshore/lambdas/control"
+	"github.com/longshore-run/longshore/lambdas/control/controltest"
+	"github.com/longshore-run/longshore/shared/fault"
+	"github.com/longshore-run/longshore/shared/task"
+	"github.com/longshore-run/longshore/shared/wire"
+)
+
+func TestReport_StatusesOnlyRiseInAnyOrder(t *testing.T) {
+	orders := [][]task.Status{
+		{task.Pending, task.Running, task.Stopping, task.Stopped}, {task.Stopped, task.Stopping, task.Running, task.Pending},
+		{task.Running, task.Stopped, task.Running, task.Stopped}, {task.Stopping, task.Pending, task.Running, task.Stopped},
+	}
+	for _, order := range orders {
+		w := controltest.NewWorld(t)
+		e := host(t, w, "i")
+		id := e.given()
+		reports := map[task.Status]*wire.Report{}
+		for _, s := range []task.Status{task.Pending, task.Running, task.Stopping, task.Stopped} {
+			reports[s] = e.report(id, 1, s)
+		}
+		high := 0
+		for _, s := range order {
+			w.Clock.Move(time.Second)
+			if err := w.IngestReport(ctx, e.sender(), reports[s]); err != nil {
+				t.Fatal(err)
+			}
+			got := w.Task(id).LastStatus.Rank()
+			if got < high {
+				t.Fatalf("%v: went back to %s at %s", order, w.Task(id).LastStatus, s)
+			}
+			high = got
+		}
+		if got := w.Task(id); got.LastStatus != task.Stopped || *got.Containers[0].ExitCode != 7 || w.Ledger(e.id).Open != 0 {
+			t.Fatalf("%v: %+v", order, got)
+		}
+	}
+}
+
+func TestReport_OlderEqualAndOfAnotherIncarnationChangeNothing(t *testing.T) {
+	w := controltest.NewWorld(t)
+	e := host(t, w, "i")
+	id := e.given()
+	pending, running := e.report(id, 1, task.Pending), e.report(id, 1, task.Running)
+	for _, m := range []*wire.Report{running, pending, running} {
+		if err := w.IngestReport(ctx, e.sender(), m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := w.Task(id)
+	if before.LastStatus != task.Running || before.N != running.N {
+		t.Fatalf("task %+v", before)
+	}
+	other := e.report(id, 1, task.Stopping)
+	other.Incarnation = "inc-other"
+	if err := w.IngestReport(ctx, e.sender(), other); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range []*wire.Report{e.report(id, 2, task.Stopped), e.report(id, 2, task.Stopping)} { // no such attempt
+		if err := w.IngestReport(ctx, e.sender(), m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := w.Task(id); !reflect.DeepEqual(got, before) {
+		t.Fatalf("task %+v, was %+v", got, before)
+	}
+}
+
+func TestReport_AnEndAppliesWhateverItsIncarnationEpochOrN(t *testing.T) {
+	w := controltest.NewWorld(t)
+	e := host(t, w, "i")
+	id := e.running()
+	end := e.report(id, 1, task.Stopped)
+	end.Incarnation, end.N, end.Epoch = "inc-old", 0, 1
+	if err := w.IngestReport(ctx, e.sender(), end); err != nil || w.Task(id).LastStatus != task.Stopped {
+		t.Fatalf("%v %s", err, w.Task(id).LastStatus)
+	}
+}
+
+func TestReport_OnlyOfTheTasksOwnInstance(t *testing.T) {
+	w := controltest.NewWorld(t)
+	e, other := host(t, w, "i"), host(t, w, "j")
+	id := e.running()
+	before := w.Task(id)
+	other.reports(id, 1, task.Stopped)
+	if !reflect.DeepEqual(w.Task(id), before) {
+		t.Fatal("another instance ended it")
+	}
+	if acks := inbox[*wire.Ack](other); len(acks) != 1 {
+		t.Fatal("its end was not acknowledged")
+	}
+	forged := other.report(id, 1, task.Stopped)
+	forged.Instance = e.id
+	if err := w.IngestReport(ctx, other.sender(), forged); err != nil || !reflect.DeepEqual(w.Task(id), before) {
+		t.Fatalf("another spoke for it: %v", err)
+	}
+	if n, _ := w.Counts.Last("RefusedSenders"); n != 1 || len(w.Sent.TakeCommands(e.id)) != 0 {
+		t.Fatal("not counted, or answered")
+	}
+}
+
+func TestReport_EveryEndIsAcknowledged(t *testing.T) {
+	w := controltest.NewWorld(t)
+	e := host(t, w, "i")
+	id := e.running()
+	for name, say := range map[string]func(){
+		"once":    func() { e.reports(id, 1, task.Stopped) },
+		"again":   func() { e.reports(id, 1, task.Stopped) },
+		"unknown": func() { e.reports(w.NewID(), 1, task.Stopped) },
+		"refused": func() { e.refuses(w.NewID(), 3) },
+	} {
+		say()
+		if acks := inbox[*wire.Ack](e); len(acks) != 1 {
+			t.Errorf("%s: acks %+v", name, acks)
+		}
+	}
+	e.reports(e.given(), 1, task.Running)
+	if acks := inbox[*wire.Ack](e); len(acks) != 0 {
+		t.Error("a report of no end was acknowledged")
+	}
+}
+
+func TestReport_ALateEndFillsInWhatIsMissing(t *testing.T) {
+	w := controltest.NewWorld(t)
+	e := host(t, w, "i")
+	id := e.running()
+	ended := w.Clock.Now()
+	end := e.report(id, 1, task.Stopped)
+	e.lost()
+	before := w.Task(id)
+	if before.LastStatus != task.Stopped || before.StopCause != task.LostCause || before.Containers[0].ExitCode != nil {
+		t.Fatalf("closed task %+v", before)
+	}
+	for range 2 {
+		if err := w.IngestReport(ctx, e.sender(), end); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := w.Task(id)
+	if got.StopCause != task.LostCause || got.StoppedReason != before.StoppedReason || !got.StoppedAt.Equal(before.StoppedAt) ||
+		*got.Containers[0].ExitCode != 7 || !got.ExecStoppedAt.Equal(ended) || got.Version != before.Version+1 {
+		t.Fatalf("task %+v", got)
+	}
+	if acks := inbox[*wire.Ack](e); len(acks) != 2 {
+		t.Fatalf("acks %+v", acks)
+	}
+}
+
+func TestReport_OneTransactionForABatchOfAnInstance(t *testing.T) {
+	w := controltest.NewWorld(t)
+	e, other := host(t, w, "i"), host(t, w, "j")
+	ids, live := e.service(2)
+	a, b, c, d := ids[0], ids[1], e.running(), other.running()
+	commits := w.Memory.Commits()
+	w.Memory.Calls.Reset()
+	batch := []control.Told{
+		{Sender: e.sender(), Report: e.report(a, 1, task.Stopped)}, {Sender: e.sender(), Report: e.report(b, 1, task.Stopping)},
+		{Sender: other.sender(), Report: other.report(d, 1, task.Stopped)}, {Sender: e.sender(), Report: e.report(b, 1, task.Stopped)},
+		{Sender: e.sender(), Report: e.report(c, 1, task.Stopped)},
+	}
+	for i, err := range w.IngestReports(ctx, batch) {
+		if err != nil {
+			t.Errorf("%d: %v", i, err)
+		}
+	}
+	if got := w.Memory.Commits() - commits; got != 2 {
+		t.Errorf("%d transactions for two instances", got)
+	}
+	for _, id := range []string{a, b, c, d} {
+		if got := w.Task(id).LastStatus; got != task.Stopped {
+			t.Errorf("task %s", got)
+		}
+	}
+	if err := w.Store.Load(ctx, live); err != nil || live.Live != 0 {
+		t.Errorf("live %+v", live)
+	}
+	if kicks := w.Sent.TakeKicks(); len(kicks) != 2 || kicks[0].Instance != e.id || kicks[1].Instance != other.id {
+		t.Errorf("kicks %+v", kicks)
+	}
+	last := w.Sent.TakeServiceKicks()
+	if k := last[len(last)-1]; k.Service != "web" || len(k.Tasks) != 2 {
+		t.Errorf("service kicks %+v", last)
+	}
+}
+
+func TestReport_MoreThanOneTransactionHolds(t *testing.T) {
+	w := controltest.NewWorld(t)
+	identity, id := controltest.Identity("big")
+	w.AddInstance("big", control.Held{CPU: 100_000, MemoryMiB: 100_000})
+	e := &edge{t: t, w: w, name: "big", identity: identity, id: id, incarnation: "inc-big", session: "s", epoch: w.Ledger(id).Epoch}
+	var batch []control.Told
+	for range 95 {
+		batch = append(batch, control.Told{Report: e.report(e.given(), 1, task.Stopped)})
+	}
+	for i := range batch {
+		batch[i].Sender = e.sender()
+	}
+	for _, err := range w.IngestReports(ctx, batch) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if l := w.Ledger(id); l.Open != 0 {
+		t.Fatalf("ledger %+v", l)
+	}
+}
+
+func TestReport_AStopThatWasNeverSentIsSentWhenTheTaskShows(t *testing.T) {
+	w := controltest.NewWorld(t)
+	e := host(t, w, "i")
+	id := e.given()
+	w.Memory.Calls.FailAt(3, fault.Unavailable) // Load, Commit, Commands
+	if _, err := w.StopTask(ctx, "default", id, ""); err != nil {
+		t.Fatal(err)
+	}
+	w.Memory.Calls.Reset()
+	if len(w.Sent.TakeCommands(e.id)) != 0 {
+		t.Fatal("the stop was sent")
+	}
+	e.reports(id, 1, task.Running)
+	if stops := inbox[*wire.Stop](e); len(stops) != 1 || stops[0].Task != id || stops[0].Attempt != 1 {
+		t.Fatalf("stops %+v", stops)
+	}
+	e.reports(id, 1, task.Stopping)
+	if stops := inbox[*wire.Stop](e); len(stops) != 0 {
+		t.Fatalf("a task that stops was told again: %+v", stops)
+	}
+	e.reports(id, 1, task.Stopped)
+	if got := w.Task(id); got.StopCause != task.UserCause || got.StoppedReason != task.EndOf(task.UserCause).Reason {
+		t.Fatalf("task %+v", got)
+	}
+}
+
+func TestReport_AnAssignAfterItsStopIsReleasedOnceAndKeepsTheAskersReason(t *testing.T) {
+	w := controltest.NewWorld(t)
+	e := host(t, w, "i")
+	id := e.given()
+	if _, err := w.StopTask(ctx, "default", id, "not needed"); err != nil {
+		t.Fatal(err)
+	}
+	// The agent knows no such task: it leaves a tombstone and answers STOPPED;
+	// its assign comes then, and is answered with the same end.
+	tombstone := func(r *wire.Report) { r.Containers, r.Cause, r.Epoch = nil, "", 0 }
+	for range 2 {
+		e.reports(id, 1, task.Stopped, tombstone)
+	}
+	if got := w.Task(id); got.LastStatus != task.Stopped || got.StopCause != task.UserCause || got.StoppedReason != "not needed" || got.Held != nil {
+		t.Fatalf("task %+v", got)
+	}
+	if l := w.Ledger(e.id); l.Open != 0 || l.Held.CPU != 0 {
+		t.Fatalf("ledger %+v", l)
+	}
+}
+
+func TestReport_WhyATaskEnded(t *testing.T) {
+	never := func(r *wire.Report) {
+		r.Containers = []task.Container{{Name: "main", Status: task.ContainerStopped, Reason: "CannotPullContainerError"}}
+	}
+	for name, c := range map[string]struct {
+		change []func(*wire.Report)
+		cause  task.Cause
+		reason string
+	}{
+		"exited":                 {nil, task.ExitedCause, "Essential container in task exited"},
+		"failed":                 {[]func(*wire.Report){never, func(r *wire.Report) { r.Cause, r.Reason = task.FailedCause, "no image" }}, task.FailedCause, "no image"},
+		"never ran, no cause":    {[]func(*wire.Report){never, func(r *wire.Report) { r.Cause = "" }}, task.FailedCause, "Task failed to start"},
+		"ran, no cause":          {[]func(*wire.Report){func(r *wire.Report) { r.Cause = "" }}, task.ExitedCause, "Essential container in task exited"},
+		"a cause not its to say": {[]func(*wire.Report){func(r *wire.Report) { r.Cause = task.ServiceCause }}, task.ExitedCause, "Essential container in task exited"},
+		"dead-lock":              {[]func(*wire.Report){func(r *wire.Report) { r.Cause = task.DeadlockCause }}, task.DeadlockCause, task.EndOf(task.DeadlockCause).Reason},
+		"a long reason":          {[]func(*wire.Report){func(r *wire.Report) { r.Reason = strings.Repeat("ä", 2000) }}, task.ExitedCause, strings.Repeat("ä", 512)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := controltest.NewWorld(t)
+			e := host(t, w, "i")
+			id := e.given()
+			e.reports(id, 1, task.Stopped, c.change...)
+			if got := w.Task(id); got.StopCause != c.cause || got.StoppedReason != c.reason {
+				t.Errorf("%s %q", got.StopCause, got.StoppedReason)
+			}
+		})
+	}
+}
+
+func TestReport_AHostsClockDecidesNothing(t *testing.T) {
+	for name, off := range map[string]time.Duration{"ahead": 72 * time.Hour, "behind": -72 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			w := controltest.NewWorld(t)
+			e := host(t, w, "i")
+			id := e.given()
+			e.reports(id, 1, task.Running, func(r *wire.Report) {
+				r.StartedAt, r.PullStartedAt = w.Clock.Now().Add(off), w.Clock.Now().Add(off)
+			})
+			e.reports(id, 1, task.Stopped, func(r *wire.Report) {
+				r.StoppedAt, r.Containers[0].StoppedAt = w.Clock.Now().Add(off), w.Clock.Now().Add(off)
+			})
+			got, now := w.Task(id), w.Clock.Now()
+			for what, at := range map[string]time.Time{"pull": got.PullStartedAt, "start": got.StartedAt, "end": got.ExecStoppedAt, "stop": got.StoppedAt, "container": got.Containers[0].StoppedAt} {
+				if at.Before(got.AdmittedAt) || at.After(now) {
+					t.Errorf("%s at %s, admitted %s, now %s", what, at, got.AdmittedAt, now)
+				}
+			}
+		})
+	}
+}
+
+func TestReport_OneThatCanNotBeJudgedHoldsUpNoOther(t *testing.T) {
+	w := controltest.NewWorld(t)
+	e := host(t, w, "i")
+	good, bad := e.running(), e.running()
+	broken := w.Task(bad)
+	broken.Held = nil // no use case leaves a task so
+	w.Memory.OnCommit = nil
+	w.Put(&broken)
+	errs := w.IngestReports(ctx, []control.Told{
+		{Sender: e.sender(), Report: e.report(bad, 1, task.Stopped)}, {Sender: e.sender(), Report: e.report(good, 1, task.Stopped)},
+	})
+	if !fault.Is(errs[0], fault.Internal) || errs[1] != nil || w.Task(good).LastStatus != task.Stopped {
+		t.Fatalf("errors %v, task %s", errs, w.Task(good).LastStatus)
+	}
+}
+
+func TestReport_ContainersOfATaskAreBounded(t *testing.T) {
+	w := controltest.NewWorld(t)
+	e := host(t, w, "i")
+	id := e.given()
+	e.reports(id, 1, task.Running, func(r *wire.Report) {
+		r.Containers = nil
+		for range 3 { // the same name thrice
+			k := task.Container{Name: "main", Status: task.ContainerRunning, Reason: strings.Repeat("x", 4000), Image: strings.Repeat("i", 2000)}
+			for p := range 200 {
+				k.Bindings = append(k.Bindings, task.Binding{HostPort: p})
+			}
+			r.Containers = append(r.Containers, k)
+		}
+	})
+	got := w.Task(id).Containers
+	if len(got) != 1 || len(got[0].Reason) > 1024 || len(got[0].Image) != 512 || len(got[0].Bindings) != 200 {
+		t.Fatalf("%d containers", len(got))
+	}
+}
+
+func TestRefused_WaitsAgainAndTheInstanceIsNotOfferedIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*wire.Refused)
+		want   control.Refusal
+	}{
+		"a shape": {func(*wire.Refused) {}, control.Refusal{}},
+		"a port":  {func(m *wire.Refused) { m.Code, m.TCP = wire.RefusedPort, []int{80, 80} }, control.Refusal{TCP: []int{80}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := controltest.NewWorld(t)
+			e := host(t, w, "i")
+			needs := small
+			needs.TCP = []int{80}
+			id := w.AddTask(needs).ID
+			w.MustAdmit(id)
+			e.reports(id, 1, task.Pending)
+			w.Sent.TakeCommands(e.id)
+			e.refuses(id, 1, c.change)
+			got, l := w.Task(id), w.Ledger(e.id)
+			if got.LastStatus != task.Provisioning || got.Attempt != 2 || got.Held != nil || got.Instance != "" || got.WaitingReason == "" || l.Open != 0 {
+				t.Fatalf("task %+v ledger %+v", got, l)
+			}
+			if c.want.TCP == nil {
+				c.want.Shape = control.ShapeOf(&got)
+			}
+			c.want.Until = w.Clock.Now().Add(5 * time.Minute)
+			if !reflect.DeepEqual(l.Refusals, []control.Refusal{c.want}) {
+				t.Fatalf("remembered %+v", l.Refusals)
+			}
+			if acks := inbox[*wire.Ack](e); len(acks) != 1 || acks[0].Attempt != 1 {
+				t.Fatalf("acks %+v", acks)
+			}
+			if kicks := w.Sent.TakeKicks(); len(kicks) != 1 || kicks[0].Tasks[0] != id || kicks[0].Instance != e.id {
+				t.Fatalf("kicks %+v", kicks)
+			}
+			w.MustAdmit(id)
+			if w.Task(id).LastStatus != task.Provisioning {
+				t.Fatal("offered again at once")
+			}
+			w.Clock.Move(5*time.Minute + time.Second)
+			w.MustAdmit(id)
+			if got := w.Task(id); got.LastStatus != task.Pending || got.Attempt != 2 {
+				t.Fatalf("task %+v", got)
+			}
+			e.refuses(id, 1) // the first refusal, once more
+			if got := w.Task(id); got.LastStatus != task.Pending || got.Attempt != 2 {
+				t.Fatalf("an old refusal ended a later attempt: %+v", got)
+			}
+		})
+	}
+}
+
+func TestRefused_CrossingAStopEndsIt(t *testing.T) {
+	w := controltest.NewWorld(t)
+	e := host(t, w, "i")
+	id := e.given()
+	m := e.refusal(id, 1)
+	if _, err := w.StopTask(ctx, "default", id, "enough"); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := w.IngestRefused(ctx, e.sender(), m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e.reports(id, 1, task.Stopped, func(r *wire.Report) { r.Containers = nil }) // and the stop's answer
+	got := w.Task(id)
+	if got.LastStatus != task.Stopped || got.StopCause != task.UserCause || got.StoppedReason != "enough" || got.Attempt != 1 || w.Ledger(e.id).Open != 0 {
+		t.Fatalf("task %+v", got)
+	}
+}
+
+func TestRefused_ATaskThatIsNotToWaitEnds(t *testing.T) {
+	w := controltest.NewWorld(t)
+	e := host(t, w, "i")
+	id := e.given(func(t *control.Task) { t.NoWait = true })
+	e.refuses(id, 1)
+	if got := w.Task(id); got.LastStatus != task.Stopped || got.StopCause != task.RefusedCause || !strings.HasSuffix(got.StoppedReason, "not enough") {
+		t.Fatalf("task %+v", got)
+	}
+}
+
+func TestRefused_AServicesTaskStaysLiveUnlessItEnds(t *testing.T) {
+	w := controltest.NewWorld(t)
+	e := host(t, w, "i")
+	ids, live := e.service(2)
+	again, over := ids[0], ids[1]
+	noWait := w.Task(over)
+	noWait.NoWait = true
+	w.Put(&noWait)
+	e.refuses(again, 1)
+	if err := w.Store.Load(ctx, live); err != nil || live.Live != 2 || w.Task(again).LastStatus != task.Provisioning {
+		t.Fatalf("live %+v", live)
+	}
+	for range 2 {
+		e.refuses(over, 1)
+	}
+	if err := w.Store.Load(ctx, live); err != nil || live.Live != 1 {
+		t.Fatalf("live %+v", live)
+	}
+}
+
+func TestRefused_WhatWasSeenRunningIsNeverQueuedAgain(t *testing.T) {
+	w := controltest.NewWorld(t)
+	e := host(t, w, "i")
+	id := e.running()
+	e.refuses(id, 1)
+	if got := w.Task(id); got.LastStatus != task.Stopped || got.Attempt != 1 {
+		t.Fatalf("task %+v", got)
+	}
+}
+
+func TestRefused_SixteenAreRemembered(t *testing.T) {
+	w := controltest.NewWorld(t)
+	e := host(t, w, "i")
+	for n := range 20 {
+		id := e.given()
+		e.refuses(id, 1, func(m *wire.Refused) { m.UDP = []int{1000 + n} })
+		if _, err := w.StopTask(ctx, "default", id, ""); err != nil {
+			t.Fatal(err)
+		}
+		w.Clock.Move(time.Second)
+	}
+	l := w.Ledger(e.id)
+	if len(l.Refusals) != 16 || l.Refusals[15].UDP[0] != 1019 || l.Refusals[0].UDP[0] != 1004 {
+		t.Fatalf("remembered %+v", l.Refusals)
+	}
+	w.Clock.Move(time.Hour)
+	e.refuses(e.given(), 1)
+	if l = w.Ledger(e.id); len(l.Refusals) != 1 {
+		t.Fatalf("run out, and kept: %+v", l.Refusals)
+	}
+}
