@@ -192,9 +192,7 @@ func TestReport_OneTransactionForABatchOfAnInstance(t *testing.T) {
 
 func TestReport_MoreThanOneTransactionHolds(t *testing.T) {
 	w := controltest.NewWorld(t)
-	identity, id := controltest.Identity("big")
-	w.AddInstance("big", control.Held{CPU: 100_000, MemoryMiB: 100_000})
-	e := &edge{t: t, w: w, name: "big", identity: identity, id: id, incarnation: "inc-big", session: "s", epoch: w.Ledger(id).Epoch}
+	e := bigHost(t, w)
 	var batch []control.Told
 	for range 95 {
 		batch = append(batch, control.Told{Report: e.report(e.given(), 1, task.Stopped)})
@@ -207,7 +205,7 @@ func TestReport_MoreThanOneTransactionHolds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if l := w.Ledger(id); l.Open != 0 {
+	if l := w.Ledger(e.id); l.Open != 0 {
 		t.Fatalf("ledger %+v", l)
 	}
 }

@@ -31,6 +31,15 @@ func newEdge(t *testing.T, w *controltest.World, name string) *edge {
 	return &edge{t: t, w: w, name: name, identity: identity, id: id, incarnation: "inc-" + name, session: "session-1", cluster: "default", docker: wire.DockerOK}
 }
 
+// bigHost is a connected edge with room for thousands.
+func bigHost(t *testing.T, w *controltest.World) *edge {
+	t.Helper()
+	w.AddInstance("big", control.Held{CPU: 1_000_000, MemoryMiB: 1_000_000})
+	e := newEdge(t, w, "big")
+	e.epoch = w.Ledger(e.id).Epoch
+	return e
+}
+
 // host is an edge that is registered and connected.
 func host(t *testing.T, w *controltest.World, name string) *edge {
 	t.Helper()
@@ -98,6 +107,21 @@ func (e *edge) beats(inventory ...wire.Entry) {
 	e.t.Helper()
 	e.w.Clock.Move(time.Second)
 	e.heard(e.beat(inventory...))
+}
+
+// looked is a beat that is looked at as every tenth is, also if it shows nothing
+// new.
+func (e *edge) looked(inventory ...wire.Entry) {
+	e.t.Helper()
+	e.forget()
+	e.beats(inventory...)
+}
+
+// forget makes the next beat one that is looked at.
+func (e *edge) forget() {
+	lease := e.w.Lease(e.id)
+	lease.Inventory = ""
+	e.w.Put(&lease)
 }
 
 func (e *edge) heard(b control.Beat) {
