@@ -17,3 +17,16 @@ func (c *Control) InstanceARN(cluster, id string) string {
 
 // ClusterARN is a cluster's ARN.
 func (c *Control) ClusterARN(cluster string) string { return c.arn("cluster/" + cluster) }
+
+// ContainerARN is the ARN of a task's container.
+func (c *Control) ContainerARN(cluster, task, id string) string {
+	return c.arn("container/" + cluster + "/" + task + "/" + id)
+}
+
+// DefinitionARN is a task definition's ARN.
+func (c *Control) DefinitionARN(family string, number int) string {
+	return c.NamedDefinitionARN(DefinitionName(family, number))
+}
+
+// NamedDefinitionARN is the ARN of family:revision.
+func (c *Control) NamedDefinitionARN(name string) string { return c.arn("task-definition/" + name) }

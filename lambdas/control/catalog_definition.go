@@ -25,14 +25,17 @@ func refusedBy(err error, code string) error {
 	f := &fault.Error{Kind: fault.Invalid, Code: code, Cause: err}
 	if all, ok := errors.AsType[taskdef.Faults](err); ok {
 		f.Field = all[0].Path
-		f.Code = cmpKind(all, code)
+		f.Code = exceptionFor(all, code)
 	}
 	return f
 }
 
-// cmpKind is the exception for a document's faults: one that is no document of
+// RefusedDefinition makes the faults of a task definition an error that callers see.
+func RefusedDefinition(err error) error { return refusedBy(err, ClientException) }
+
+// exceptionFor is the exception for a document's faults: one that is no document of
 // the operation at all is told apart from one that breaks a rule.
-func cmpKind(all taskdef.Faults, rule string) string {
+func exceptionFor(all taskdef.Faults, rule string) string {
 	has := func(kinds ...taskdef.Kind) bool {
 		return slices.ContainsFunc(all, func(f taskdef.Fault) bool { return slices.Contains(kinds, f.Kind) })
 	}
@@ -48,7 +51,7 @@ func cmpKind(all taskdef.Faults, rule string) string {
 // RegisterTaskDefinition stores the next revision of a family.
 func (c *Control) RegisterTaskDefinition(ctx context.Context, in taskdef.Input, by string) (*DefinitionView, error) {
 	if err := taskdef.Validate(in); err != nil {
-		return nil, refusedBy(err, ClientException)
+		return nil, RefusedDefinition(err)
 	}
 	tags := map[string]string{}
 	for _, t := range in.Tags {
@@ -82,11 +85,6 @@ func (c *Control) RegisterTaskDefinition(ctx context.Context, in taskdef.Input, 
 		return nil, err
 	}
 	return c.definitionView(d)
-}
-
-// DefinitionARN is a task definition's ARN.
-func (c *Control) DefinitionARN(family string, number int) string {
-	return c.arn("task-definition/" + DefinitionName(family, number))
 }
 
 func (c *Control) definitionView(d *Definition) (*DefinitionView, error) {

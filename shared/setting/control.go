@@ -41,5 +41,8 @@ type Control struct {
 	// every message the same SenderId; nothing but the local stack sets it.
 	SenderFromBody bool `env:"LONGSHORE_SENDER_FROM_BODY" def:"false"`
 
+	// ReadOnly makes the API refuse every operation that changes something.
+	ReadOnly bool `env:"LONGSHORE_READ_ONLY" def:"false"`
+
 	LogLevel string `env:"LONGSHORE_LOG_LEVEL" def:"info" one:"debug|info|warn|error"`
 }

@@ -1,0 +1,86 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// InstanceView is a container instance as it is described.
+type InstanceView struct {
+	Instance
+	Ledger Ledger
+	Lease  Lease
+	Tasks  TaskCount
+}
+
+// Lost says whether the instance was reaped and has not come back: nothing of
+// it remains to be given.
+func (v *InstanceView) Lost() bool {
+	return v.Lease.Stage == StageLost && v.Ledger.Status != Inactive
+}
+
+// StatusReason says what keeps the instance from taking work, or "".
+func (v *InstanceView) StatusReason() string {
+	switch stage := v.Lease.Stage; {
+	case v.Ledger.Status == Inactive:
+		return ""
+	case stage != "" && stage != StageConnected:
+		return because(fmt.Sprintf("%s since %s", stage, v.Lease.StageSince.UTC().Format(time.RFC3339)), v.Lease.StageReason)
+	case !v.Lease.Impaired.IsZero():
+		return because("IMPAIRED since "+v.Lease.Impaired.UTC().Format(time.RFC3339), v.Lease.ImpairedWhy)
+	case v.Ledger.Stale > 0:
+		return fmt.Sprintf("%d tasks of an earlier life of this instance are being closed", v.Ledger.Stale)
+	}
+	return ""
+}
+
+func because(what, why string) string {
+	if why == "" {
+		return what
+	}
+	return what + ": " + why
+}
+
+// Attributes are the instance's attributes as placement sees them.
+func (v *InstanceView) ShownAttributes() map[string]string { return attributesOf(&v.Instance) }
+
+// DescribeContainerInstances describes instances by id, INACTIVE ones too while
+// they are remembered; those a cluster does not have are missing.
+func (c *Control) DescribeContainerInstances(ctx context.Context, cluster string, ids []string) (found []InstanceView, missing []string, err error) {
+	if len(ids) == 0 || len(ids) > DescribeAtOnce {
+		return nil, nil, invalid("containerInstances", "has %d entries; 1 to %d are allowed", len(ids), DescribeAtOnce)
+	}
+	ids = unique(ids)
+	k := &Cluster{Name: cluster}
+	views := make([]InstanceView, len(ids))
+	records := []Record{k}
+	for i, id := range ids {
+		v := &views[i]
+		v.Instance.ID, v.Ledger.ID, v.Lease.ID = id, id, id
+		records = append(records, &v.Instance, &v.Ledger, &v.Lease)
+	}
+	if err := c.Store.Load(ctx, records...); err != nil {
+		return nil, nil, fmt.Errorf("describe container instances: %w", err)
+	}
+	if k.Version == 0 {
+		return nil, nil, clusterNotFound()
+	}
+	var ledgers []*Ledger
+	for _, v := range views {
+		if v.Instance.Version == 0 || v.Ledger.Version == 0 || v.Cluster != cluster || expired(v.ExpiresAt, c.Now()) {
+			missing = append(missing, v.ID)
+			continue
+		}
+		found = append(found, v)
+		ledgers = append(ledgers, &v.Ledger)
+	}
+	counts, err := c.countTasks(ctx, ledgers)
+	if err != nil {
+		return nil, nil, fmt.Errorf("describe container instances: %w", err)
+	}
+	for i := range found {
+		found[i].Tasks = counts.of[found[i].ID]
+	}
+	return found, missing, nil
+}

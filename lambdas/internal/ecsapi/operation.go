@@ -1,0 +1,177 @@
+package ecsapi
+
+import (
+	"context"
+	"strings"
+
+	"github.com/longshore-run/longshore/lambdas/control"
+)
+
+// operation reads a call's body, does what it asks and returns what to answer.
+type operation func(ctx context.Context, h *Handler, q *call) (any, error)
+
+// of makes an operation of one that takes its decoded request.
+func of[In any](do func(ctx context.Context, h *Handler, in *In) (any, error)) operation {
+	return func(ctx context.Context, h *Handler, q *call) (any, error) {
+		var in In
+		if err := decode(q.body, &in); err != nil {
+			return nil, err
+		}
+		return do(ctx, h, &in)
+	}
+}
+
+// reads says whether an operation changes nothing.
+func reads(name string) bool {
+	return strings.HasPrefix(name, "Describe") || strings.HasPrefix(name, "List") || strings.HasPrefix(name, "Get")
+}
+
+// operations is every operation of ECS. Those that are nil are refused by name.
+var operations = map[string]operation{
+	"AssociateGatewayWithCluster":    nil,
+	"ContinueServiceDeployment":      nil,
+	"CreateCapacityProvider":         nil,
+	"CreateCluster":                  of(createCluster),
+	"CreateDaemon":                   nil,
+	"CreateExpressGatewayService":    nil,
+	"CreateGateway":                  nil,
+	"CreateService":                  nil,
+	"CreateTaskSet":                  nil,
+	"DeleteAccountSetting":           nil,
+	"DeleteAttributes":               nil,
+	"DeleteCapacityProvider":         nil,
+	"DeleteCluster":                  of(deleteCluster),
+	"DeleteDaemon":                   nil,
+	"DeleteDaemonTaskDefinition":     nil,
+	"DeleteExpressGatewayService":    nil,
+	"DeleteGateway":                  nil,
+	"DeleteService":                  nil,
+	"DeleteTaskDefinitions":          nil,
+	"DeleteTaskSet":                  nil,
+	"DeregisterContainerInstance":    of(deregisterContainerInstance),
+	"DeregisterTaskDefinition":       of(deregisterTaskDefinition),
+	"DescribeCapacityProviders":      nil,
+	"DescribeClusters":               of(describeClusters),
+	"DescribeContainerInstances":     of(describeContainerInstances),
+	"DescribeDaemon":                 nil,
+	"DescribeDaemonDeployments":      nil,
+	"DescribeDaemonRevisions":        nil,
+	"DescribeDaemonTaskDefinition":   nil,
+	"DescribeExpressGatewayService":  nil,
+	"DescribeGateway":                nil,
+	"DescribeGatewayResources":       nil,
+	"DescribeGatewayRoute":           nil,
+	"DescribeServiceDeployments":     nil,
+	"DescribeServiceRevisions":       nil,
+	"DescribeServices":               nil,
+	"DescribeTaskDefinition":         of(describeTaskDefinition),
+	"DescribeTaskSets":               nil,
+	"DescribeTasks":                  of(describeTasks),
+	"DisassociateGatewayFromCluster": nil,
+	"DiscoverPollEndpoint":           nil,
+	"ExecuteCommand":                 nil,
+	"GetTaskProtection":              nil,
+	"ListAccountSettings":            nil,
+	"ListAttributes":                 nil,
+	"ListClusters":                   of(listClusters),
+	"ListContainerInstances":         of(listContainerInstances),
+	"ListDaemonDeployments":          nil,
+	"ListDaemonTaskDefinitions":      nil,
+	"ListDaemons":                    nil,
+	"ListGatewayClusterAssociations": nil,
+	"ListGatewayRoutes":              nil,
+	"ListGateways":                   nil,
+	"ListServiceDeployments":         nil,
+	"ListServices":                   nil,
+	"ListServicesByNamespace":        nil,
+	"ListTagsForResource":            nil,
+	"ListTaskDefinitionFamilies":     of(listTaskDefinitionFamilies),
+	"ListTaskDefinitions":            of(listTaskDefinitions),
+	"ListTasks":                      of(listTasks),
+	"PutAccountSetting":              nil,
+	"PutAccountSettingDefault":       nil,
+	"PutAttributes":                  nil,
+	"PutClusterCapacityProviders":    nil,
+	"RegisterContainerInstance":      nil,
+	"RegisterDaemonTaskDefinition":   nil,
+	"RegisterTaskDefinition":         registerTaskDefinition,
+	"RunTask":                        of(runTask),
+	"StartTask":                      of(startTask),
+	"StopServiceDeployment":          nil,
+	"StopTask":                       of(stopTask),
+	"SubmitAttachmentStateChanges":   nil,
+	"SubmitContainerStateChange":     nil,
+	"SubmitTaskStateChange":          nil,
+	"TagResource":                    nil,
+	"UntagResource":                  nil,
+	"UpdateCapacityProvider":         nil,
+	"UpdateCluster":                  nil,
+	"UpdateClusterSettings":          nil,
+	"UpdateContainerAgent":           nil,
+	"UpdateContainerInstancesState":  of(updateContainerInstancesState),
+	"UpdateDaemon":                   nil,
+	"UpdateExpressGatewayService":    nil,
+	"UpdateGateway":                  nil,
+	"UpdateService":                  nil,
+	"UpdateServicePrimaryTaskSet":    nil,
+	"UpdateTaskProtection":           nil,
+	"UpdateTaskSet":                  nil,
+}
+
+// modelsUnsupported are the operations not done here whose model has an
+// UnsupportedFeatureException.
+var modelsUnsupported = []string{
+	"ContinueServiceDeployment",
+	"CreateCapacityProvider",
+	"CreateDaemon",
+	"CreateExpressGatewayService",
+	"CreateService",
+	"CreateTaskSet",
+	"DeleteCapacityProvider",
+	"DeleteDaemon",
+	"DeleteExpressGatewayService",
+	"DeleteTaskSet",
+	"DescribeCapacityProviders",
+	"DescribeDaemon",
+	"DescribeDaemonDeployments",
+	"DescribeDaemonRevisions",
+	"DescribeExpressGatewayService",
+	"DescribeServiceDeployments",
+	"DescribeServiceRevisions",
+	"DescribeTaskSets",
+	"GetTaskProtection",
+	"ListDaemonDeployments",
+	"ListDaemons",
+	"ListServiceDeployments",
+	"StopServiceDeployment",
+	"UpdateCapacityProvider",
+	"UpdateDaemon",
+	"UpdateExpressGatewayService",
+	"UpdateService",
+	"UpdateServicePrimaryTaskSet",
+	"UpdateTaskProtection",
+	"UpdateTaskSet",
+}
+
+// failure is one thing of many that a call could not do.
+type failure struct {
+	ARN    string `json:"arn,omitempty"`
+	Reason string `json:"reason"`
+	Detail string `json:"detail,omitempty"`
+}
+
+func failuresOf(all []control.Failure) []failure {
+	out := []failure{}
+	for _, f := range all {
+		out = append(out, failure(f))
+	}
+	return out
+}
+
+func missing(arns ...string) []failure {
+	out := []failure{}
+	for _, arn := range arns {
+		out = append(out, failure{ARN: arn, Reason: "MISSING"})
+	}
+	return out
+}
