@@ -59,7 +59,7 @@ func (c *Control) EnsureCluster(ctx context.Context, name string) (*Cluster, err
 
 // ListClusters lists the ACTIVE clusters' names.
 func (c *Control) ListClusters(ctx context.Context, cursor Cursor, limit int) ([]string, Cursor, error) {
-	keep := func(ctx context.Context, names []string) ([]bool, error) {
+	keep := func(ctx context.Context, _ string, names []string) ([]bool, error) {
 		all := make([]*Cluster, len(names))
 		for i, n := range names {
 			all[i] = &Cluster{Name: n}

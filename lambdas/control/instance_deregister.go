@@ -3,7 +3,6 @@ package control
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/longshore-run/longshore/shared/fault"
 	"github.com/longshore-run/longshore/shared/logkey"
@@ -11,14 +10,11 @@ import (
 	"github.com/longshore-run/longshore/shared/wire"
 )
 
-// inactiveFor is how long an instance is remembered after it was deregistered,
-// so that its epoch is.
-const inactiveFor = 7 * 24 * time.Hour
-
 // DeregisterContainerInstance makes an instance INACTIVE. With open tasks it
-// takes force: its epoch is raised, so that everything given to it is void, and
-// the reaper closes the tasks; its agent is told to stop them and to end. An
-// instance with nothing open has no lease any more.
+// takes force: its epoch is raised, so that everything given to it is void, the
+// tasks are closed, and its agent is told to stop what it has and to end; what
+// this call does not close the reaper does. The lease stays until the reaper
+// removes the instance's inbox.
 func (c *Control) DeregisterContainerInstance(ctx context.Context, cluster, id string, force bool) (*InstanceView, error) {
 	k, v := &Cluster{Name: cluster}, &InstanceView{}
 	v.Instance.ID, v.Ledger.ID, v.Lease.ID = id, id, id
@@ -49,34 +45,34 @@ func (c *Control) DeregisterContainerInstance(ctx context.Context, cluster, id s
 // deregister changes an instance's records to those of one that is gone.
 func (c *Control) deregister(v *InstanceView) []Write {
 	now := c.Now()
-	raise(&v.Ledger, &v.Lease, ReapedCause, StageLost, "deregistered", now)
+	raise(&v.Ledger, &v.Lease, ReapedCause, StageLost, "DEREGISTERED", now)
 	v.Ledger.Status, v.Ledger.EndCause = Inactive, task.ForcedDrainCause
-	v.GoneAt, v.ExpiresAt = now, now.Add(inactiveFor)
-	writes := []Write{Put(&v.Instance), Put(&v.Ledger)}
-	switch {
-	case v.Lease.Version == 0:
-	case v.Ledger.Stale == 0:
-		writes = append(writes, Delete(&v.Lease))
-	default: // the reaper finds what it has to close by the lease
-		writes = append(writes, Put(&v.Lease))
+	v.GoneAt = now
+	v.ExpiresAt, v.Ledger.ExpiresAt = now.Add(rememberedFor), now.Add(rememberedFor)
+	if v.Lease.Version == 0 { // the reaper finds by it what is to be closed
+		v.Lease.Cluster, v.Lease.Zone, v.Lease.EC2, v.Lease.Sent = v.Cluster, v.Zone, v.EC2InstanceID, now
 	}
-	return writes
+	return []Write{Put(&v.Instance), Put(&v.Ledger), Put(&v.Lease)}
 }
 
-// dismiss tells the agent of a deregistered instance to stop what it has and to
-// end. It is repeated when the call is; a beat of the agent is answered alike.
+// dismiss closes what a deregistered instance had, and tells its agent to stop
+// that. The agent's next beat, which follows a fence at once, is answered by the
+// fence that ends it: there its own inventory says what is to be named. What
+// fails here is made up by beats and by the reaper.
 func (c *Control) dismiss(ctx context.Context, v *InstanceView) {
-	if v.Incarnation == "" {
-		return
-	}
 	closed, err := c.openOn(ctx, &v.Ledger)
-	if err != nil {
-		c.Log.WarnContext(ctx, "tasks of a deregistered instance not listed; its agent learns of them by its beats", logkey.Instance, v.ID, logkey.Error, err)
+	if err == nil {
+		err = c.CloseOlder(ctx, v.ID)
 	}
-	c.send(ctx, &wire.Fence{
-		Header: wire.Header{Instance: v.ID}, Incarnation: v.Incarnation, Epoch: v.Ledger.Epoch,
-		Closed: closed, Terminal: true, Reason: "deregistered",
-	})
+	if err != nil {
+		c.Log.WarnContext(ctx, "tasks of a deregistered instance not closed; the reaper closes them", logkey.Instance, v.ID, logkey.Error, err)
+	}
+	if v.Incarnation != "" {
+		c.send(ctx, &wire.Fence{
+			Header: wire.Header{Instance: v.ID}, Incarnation: v.Incarnation, Epoch: v.Ledger.Epoch,
+			Closed: closed, Reason: v.Lease.StageReason,
+		})
+	}
 }
 
 // openOn lists the open attempts on an instance, as far as the index shows them.

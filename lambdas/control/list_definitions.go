@@ -44,7 +44,7 @@ func (c *Control) ListTaskDefinitions(ctx context.Context, f DefinitionFilter, c
 			return names, next, err
 		}})
 	}
-	keep := func(_ context.Context, names []string) ([]bool, error) {
+	keep := func(_ context.Context, _ string, names []string) ([]bool, error) {
 		return keepIf(names, func(n string) bool { return wanted[n] }), nil
 	}
 	return walk(ctx, cursor, limit, sources, keep)
@@ -78,7 +78,7 @@ func (c *Control) ListTaskDefinitionFamilies(ctx context.Context, prefix, status
 		}
 		return names, next, err
 	}
-	keep := func(_ context.Context, names []string) ([]bool, error) {
+	keep := func(_ context.Context, _ string, names []string) ([]bool, error) {
 		return keepIf(names, func(n string) bool { return wanted[n] }), nil
 	}
 	return walk(ctx, cursor, limit, []source{{page: page}}, keep)

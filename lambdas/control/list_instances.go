@@ -34,7 +34,7 @@ func (c *Control) ListContainerInstances(ctx context.Context, f InstanceFilter, 
 	page := func(ctx context.Context, page Page) ([]string, string, error) {
 		return c.Store.InstanceIDs(ctx, f.Cluster, page)
 	}
-	keep := func(ctx context.Context, ids []string) ([]bool, error) {
+	keep := func(ctx context.Context, _ string, ids []string) ([]bool, error) {
 		instances, ledgers := make([]*Instance, len(ids)), make([]*Ledger, len(ids))
 		for i, id := range ids {
 			instances[i], ledgers[i] = &Instance{ID: id}, &Ledger{ID: id}

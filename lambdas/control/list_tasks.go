@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/longshore-run/longshore/shared/task"
 )
@@ -59,13 +60,19 @@ func (c *Control) ListTasks(ctx context.Context, f TaskFilter, cursor Cursor, li
 		return nil, Cursor{}, err
 	}
 	now := c.Now()
-	keep := func(ctx context.Context, ids []string) ([]bool, error) {
+	keep := func(ctx context.Context, source string, ids []string) ([]bool, error) {
 		tasks := tasksOf(ids)
 		err := load(ctx, c.Store, tasks)
-		return keepIf(tasks, func(t *Task) bool { return t.Version > 0 && !expired(t.ExpiresAt, now) && f.wants(t) }), err
+		return keepIf(tasks, func(t *Task) bool {
+			listed := strings.HasPrefix(source, onInstances) && t.WaitingFor() == ForSign // there, and not twice
+			return t.Version > 0 && !expired(t.ExpiresAt, now) && f.wants(t) && !listed
+		}), err
 	}
 	return walk(ctx, cursor, limit, sources, keep)
 }
+
+// onInstances begins the names of the sources of what instances run.
+const onInstances = "3 "
 
 // taskSources are the index lists that hold what a filter wants. Their names
 // sort as they are read: what waits, what was just admitted, then instances, so
@@ -88,13 +95,13 @@ func (c *Control) taskSources(ctx context.Context, f *TaskFilter) ([]source, err
 		return nil, fmt.Errorf("list tasks: %w", err)
 	}
 	sources := []source{
-		of("1", TaskQuery{Cluster: f.Cluster, Waiting: ForRoom}),
-		of("2", TaskQuery{Cluster: f.Cluster, Waiting: ForSign}),
+		of("1 room", TaskQuery{Cluster: f.Cluster, Waiting: ForRoom}),
+		of("2 sign", TaskQuery{Cluster: f.Cluster, Waiting: ForSign}),
 	}
 	slices.SortFunc(ledgers, func(a, b *Ledger) int { return cmp.Compare(a.ID, b.ID) })
 	for _, l := range ledgers {
 		if l.Open > 0 {
-			sources = append(sources, of("3"+l.ID, TaskQuery{OnInstance: l.ID}))
+			sources = append(sources, of(onInstances+l.ID, TaskQuery{OnInstance: l.ID}))
 		}
 	}
 	return sources, nil

@@ -29,7 +29,7 @@ const (
 
 // walk lists at most limit entries that keep wants, going on at cur. A list
 // whose entries are sparse may return fewer, or none, and a cursor.
-func walk(ctx context.Context, cur Cursor, limit int, sources []source, keep func(ctx context.Context, ids []string) ([]bool, error)) ([]string, Cursor, error) {
+func walk(ctx context.Context, cur Cursor, limit int, sources []source, keep func(ctx context.Context, source string, ids []string) ([]bool, error)) ([]string, Cursor, error) {
 	w := &walker{limit: limit, seen: map[string]bool{}, keep: keep}
 	at := slices.IndexFunc(sources, func(s source) bool { return s.name == cur.Source })
 	if at < 0 && cur.Source != "" { // the source has gone since: go on after it
@@ -58,7 +58,7 @@ type walker struct {
 	limit, looked, calls int
 	out                  []string
 	seen                 map[string]bool
-	keep                 func(ctx context.Context, ids []string) ([]bool, error)
+	keep                 func(ctx context.Context, source string, ids []string) ([]bool, error)
 }
 
 // read lists one source to its end, or until the call has had enough.
@@ -73,7 +73,7 @@ func (w *walker) read(ctx context.Context, s source, cur Cursor) (next Cursor, f
 		}
 		w.calls, w.looked = w.calls+1, w.looked+len(ids)
 		ids = ids[slices.Index(ids, cur.Last)+1:]
-		wanted, err := w.keep(ctx, ids)
+		wanted, err := w.keep(ctx, s.name, ids)
 		if err != nil {
 			return cur, false, fmt.Errorf("list: %w", err)
 		}
