@@ -34,7 +34,7 @@ func (s *Stack) allow(name string) []identity.Statement {
 			allowed(s.tables[schema.Leases].TableArn(), "dynamodb:Scan"),
 			s.send(s.heartbeats.QueueArn(), s.admission.QueueArn(), s.services.QueueArn(), s.commandQueues()),
 			allowed(s.heartbeats.QueueArn(), "sqs:GetQueueAttributes"),
-			allowed(s.commandQueues(), "sqs:GetQueueUrl", "sqs:DeleteQueue"))
+			allowed(s.commandQueues(), "sqs:DeleteQueue"))
 	case services:
 		return join(s.readWrite(schema.Tasks, schema.Instances, schema.Catalog),
 			s.read(schema.Leases),
