@@ -80,6 +80,11 @@ func TestDecode_NamesAMemberThatECSDoesNotHave(t *testing.T) {
 		{"in another case", with(`"Command":["x"]`), []string{"containerDefinitions[0].Command is not a member of containerDefinitions; did you mean command?"}},
 		{"in another case and of another type", `{"FAMILY":5}`, []string{"FAMILY is not a member of RegisterTaskDefinition; did you mean family?"}},
 		{"one letter off", with(`"enviroment":[]`), []string{"containerDefinitions[0].enviroment is not a member of containerDefinitions; did you mean environment?"}},
+		{"one letter replaced", with(`"commamd":[]`), []string{"containerDefinitions[0].commamd is not a member of containerDefinitions; did you mean command?"}},
+		{"two letters off", with(`"cxmxand":[],"commandos":[]`), []string{
+			"containerDefinitions[0].cxmxand is not a member of containerDefinitions",
+			"containerDefinitions[0].commandos is not a member of containerDefinitions",
+		}},
 		{"inside a refused member", with(`"healthCheck":{"command":["CMD","x"],"period":3}`), []string{
 			"containerDefinitions[0].healthCheck is not supported yet: the agent runs no health checks",
 			"containerDefinitions[0].healthCheck.period is not a member of containerDefinitions[].healthCheck",
@@ -108,6 +113,9 @@ func TestDecode_NamesWhatCameAndWhatIsAllowed(t *testing.T) {
 		{"string in list of numbers", with(`"restartPolicy":{"enabled":true,"ignoredExitCodes":["0"]}`), []string{
 			"containerDefinitions[0].restartPolicy is not supported yet: a container that ends is not started again within its task",
 			`containerDefinitions[0].restartPolicy.ignoredExitCodes[0] is the string "0"; allowed is a whole number`,
+		}},
+		{"sixty characters are not", with(`"cpu":"` + strings.Repeat("x", 60) + `"`), []string{
+			`containerDefinitions[0].cpu is the string "` + strings.Repeat("x", 60) + `"; allowed is a whole number`,
 		}},
 		{"long strings are shortened", with(`"cpu":"` + strings.Repeat("x", 99) + `"`), []string{
 			`containerDefinitions[0].cpu is the string "` + strings.Repeat("x", 60) + `"…; allowed is a whole number`,

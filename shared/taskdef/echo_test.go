@@ -224,6 +224,7 @@ func TestParseReference_ReadsTheThreeForms(t *testing.T) {
 		"":                                 "taskDefinition is required",
 		"web:":                             `taskDefinition "web:" has a revision that is no number from 1`,
 		"web:0":                            `taskDefinition "web:0" has a revision that is no number from 1`,
+		"web:99999999999":                  `taskDefinition "web:99999999999" has a revision that is no number from 1`,
 		"web:01":                           `taskDefinition "web:01" has a revision that is no number from 1`,
 		"web:-1":                           `taskDefinition "web:-1" has a revision that is no number from 1`,
 		"web:1:2":                          `taskDefinition "web:1:2" has a revision that is no number from 1`,

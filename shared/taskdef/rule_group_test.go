@@ -65,6 +65,10 @@ func TestRule_Group(t *testing.T) {
 		{"a circle by link and volume", two(`"links":["b:db"]`, `"volumesFrom":[{"sourceContainer":"a"}]`, ""), []string{
 			a + "links" + share, b + "volumesFrom" + share, b + "volumesFrom[0].sourceContainer closes a circle: a → b → a",
 		}},
+		{"volumes of nobody", two(`"volumesFrom":[{},{"sourceContainer":"c"},{"sourceContainer":"a"}]`, "", ""), []string{
+			a + "volumesFrom" + share, a + "volumesFrom[0].sourceContainer is required", a + `volumesFrom[1].sourceContainer names no container of the task: "c"`,
+			a + "volumesFrom[2].sourceContainer names its own container",
+		}},
 		{"links", two(`"links":["b:","c","a"]`, "", `"networkMode":"host"`), []string{
 			a + "links" + share, a + "links need network mode bridge; it is host", a + `links[0] is "b:"; allowed is NAME or NAME:ALIAS`,
 			a + `links[1] names no container of the task: "c"`, a + "links[2] names its own container",

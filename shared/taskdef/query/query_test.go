@@ -128,6 +128,17 @@ func TestParse_NamesThePositionAndWhatIsAllowed(t *testing.T) {
 	}
 }
 
+func TestParse_TakesTheLongestAllowed(t *testing.T) {
+	pattern := strings.Repeat("é", 256)
+	value := strings.Repeat("é", 2000-len("attribute:a == "))
+	deep := strings.Repeat("(", 49) + "attribute:a exists" + strings.Repeat(")", 49)
+	for _, text := range []string{"attribute:a =~ " + pattern, "attribute:a == " + value, deep} {
+		if _, err := query.Parse(text); err != nil {
+			t.Errorf("Parse(%.40q…): %v", text, err)
+		}
+	}
+}
+
 // drawExpr makes an expression as text, with what it must mean.
 func drawExpr(t *rapid.T, depth int) (string, func(map[string]string) bool) {
 	name := rapid.SampledFrom([]string{"a", "b", "c.d"}).Draw(t, "name")
