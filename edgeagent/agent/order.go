@@ -154,7 +154,17 @@ func (a *Agent) acknowledge(m *wire.Ack) error {
 }
 
 // resync says snapshots again, as news.
+//
+// One that names no task comes from a control plane that does not know this
+// instance (any more): it is to register again.
 func (a *Agent) resync(m *wire.Resync) error {
+	if len(m.Tasks) == 0 {
+		a.mu.Lock()
+		a.welcomed = false
+		a.mu.Unlock()
+		a.Log.Warn("this instance is not known: register again")
+		a.registers.ring()
+	}
 	err := a.book.update(func(p *page) error {
 		for _, id := range m.Tasks {
 			if r, ok := p.task(id); ok {

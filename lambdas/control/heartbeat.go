@@ -17,7 +17,7 @@ import (
 
 const (
 	reasonReturned  = "RETURNED: to echo its epoch"
-	reasonDuplicate = "DUPLICATE_IDENTITY: two sessions of one incarnation send heartbeats in turn"
+	reasonDuplicate = wire.DuplicateIdentity + ": two sessions of one incarnation send heartbeats in turn"
 	// everyTenth beat is looked at even if nothing in it seems to have changed.
 	everyTenth = 10
 	// Two returns of an older session are clones; a single one may be a beat that
@@ -170,7 +170,7 @@ func (c *Control) stranger(ctx context.Context, b Beat, lease *Lease) {
 		return
 	}
 	c.Metrics.Count(countDuplicateIdentities, 1)
-	c.Log.WarnContext(ctx, "heartbeat of another incarnation than the registered one", logkey.Instance, lease.ID, logkey.Incarnation, b.Message.Incarnation, logkey.Reason, "DUPLICATE_IDENTITY")
+	c.Log.WarnContext(ctx, "heartbeat of another incarnation than the registered one", logkey.Instance, lease.ID, logkey.Incarnation, b.Message.Incarnation, logkey.Reason, wire.DuplicateIdentity)
 }
 
 // visit is one beat that has something to say, and what it meets.
@@ -300,6 +300,8 @@ func (v *visit) tell(ctx context.Context) {
 		v.over = true
 		v.c.Metrics.Count(countDuplicateIdentities, 1)
 		v.c.Log.WarnContext(ctx, "clones of one machine: nothing is repaired from either", logkey.Instance, v.in.ID, logkey.Incarnation, v.m.Incarnation, logkey.Reason, reasonDuplicate)
+	case v.ledger.Status == Inactive && v.m.Epoch == v.ledger.Epoch && v.ledger.Open > 0:
+		v.over = true // it was fenced, and is told to end once all that it had is closed
 	case v.m.Epoch != v.ledger.Epoch || v.ledger.Status == Inactive:
 		v.over = true
 		v.fence(ctx)

@@ -184,7 +184,7 @@ func (r *registration) incarnate() {
 
 // duplicate keeps a newer incarnation waiting while the one we know is heard.
 func (r *registration) duplicate(w *changes) error {
-	r.refused, r.fence = fmt.Sprintf("DUPLICATE_IDENTITY: incarnation %s was heard %s before this register", r.in.Incarnation, r.sender.SentAt.Sub(r.lease.Sent).Round(time.Second)), true
+	r.refused, r.fence = fmt.Sprintf("%s: incarnation %s was heard %s before this register", wire.DuplicateIdentity, r.in.Incarnation, r.sender.SentAt.Sub(r.lease.Sent).Round(time.Second)), true
 	if r.in.Replacing == r.m.Incarnation {
 		return errRefused
 	}
@@ -267,7 +267,8 @@ func (r *registration) refuse(ctx context.Context) {
 	r.c.Metrics.Count(count, 1)
 	r.c.Log.WarnContext(ctx, "registration refused", logkey.Instance, r.m.Instance, logkey.Cluster, r.m.Cluster, logkey.Incarnation, r.m.Incarnation, logkey.Reason, r.refused)
 	if r.fence {
-		r.c.send(ctx, &wire.Fence{Header: wire.Header{Instance: r.m.Instance}, Incarnation: r.m.Incarnation, Epoch: r.ledger.Epoch, Reason: r.refused})
+		// Never with our epoch: who has that is one of the fleet.
+		r.c.send(ctx, &wire.Fence{Header: wire.Header{Instance: r.m.Instance}, Incarnation: r.m.Incarnation, Epoch: max(1, r.m.Epoch), Reason: wire.DuplicateIdentity})
 	}
 }
 

@@ -250,7 +250,7 @@ func TestRegister_ANewIncarnationWaitsUntilTheOldOneIsSilent(t *testing.T) {
 		t.Fatalf("counted %v, instance %+v", n, instanceOf(w, e.id))
 	}
 	fences := inbox[*wire.Fence](e)
-	if len(fences) != 1 || fences[0].Incarnation != "inc-2" || len(fences[0].Closed) != 0 || fences[0].Terminal {
+	if len(fences) != 1 || fences[0].Incarnation != "inc-2" || fences[0].Reason != wire.DuplicateIdentity || fences[0].Epoch != 1 || len(fences[0].Closed) != 0 || fences[0].Terminal {
 		t.Fatalf("told %+v", fences)
 	}
 	w.Clock.Move(time.Second)

@@ -225,7 +225,12 @@ type Fence struct {
 	Reason      string    `json:"reason,omitempty"`   // e.g. DUPLICATE_IDENTITY
 }
 
-// Resync asks for the snapshots of some tasks again.
+// DuplicateIdentity is the reason of a fence that keeps a second machine, or a
+// second agent, of one identity out: it changes nothing of whom it is for.
+const DuplicateIdentity = "DUPLICATE_IDENTITY"
+
+// Resync asks for the snapshots of some tasks again. One that names none comes
+// from a control plane that does not know the instance: it is to register.
 type Resync struct {
 	Header
 	Tasks []string `json:"tasks"`
