@@ -93,6 +93,15 @@ func (f *file) imports(yield func(*ast.ImportSpec, string) bool) {
 	}
 }
 
+func (f *file) importsPath(want string) bool {
+	for _, p := range f.imports {
+		if p == want {
+			return true
+		}
+	}
+	return false
+}
+
 // uses finds each mention of pkg.name, where pkg is imported by that path under any name, whether it is
 // called or passed on as a value.
 func (f *file) uses(pkgPath string, names ...string) []*ast.SelectorExpr {

@@ -72,6 +72,10 @@ var walls = []wall{
 		why: "fakes and conformance suites know the front door and no product",
 	},
 	{
+		room: "lambdas/internal/boot", allow: join(awsSDK, awsLambda, []room{"std", "shared/...", "lambdas/control", "lambdas/internal/..."}), tests: testTools,
+		why: "the part of wiring that every function's main shares; it stands above the adapters, and only mains import it",
+	},
+	{
 		room: "lambdas/internal/...", allow: join(awsSDK, awsLambda, []room{"std", "shared/...", "lambdas/control"}),
 		tests: join(testTools, []room{"lambdas/control/..."}),
 		why:   "an adapter knows its product and the front door, never another adapter",
