@@ -47,11 +47,11 @@ func instanceNotFound() error {
 // another request, which made these.
 type TokenReuse struct{ ARNs []string }
 
-func (e *TokenReuse) Error() string { return fmt.Sprintf("%d resources", len(e.ARNs)) }
+func (e *TokenReuse) Error() string { return fmt.Sprintf("it made the %d in resourceIds", len(e.ARNs)) }
 
 func tokenReused(arns []string) error {
 	return &fault.Error{
 		Kind: fault.Invalid, Code: ConflictException, Field: "clientToken", Cause: &TokenReuse{arns},
-		Message: "clientToken: belongs to a request with other parameters, which made",
+		Message: "clientToken: belongs to a request with other parameters",
 	}
 }

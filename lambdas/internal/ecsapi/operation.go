@@ -2,6 +2,8 @@ package ecsapi
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/longshore-run/longshore/lambdas/control"
@@ -175,3 +177,6 @@ func missing(arns ...string) []failure {
 	}
 	return out
 }
+
+// Operations lists every operation of ECS, done or not, sorted.
+func Operations() []string { return slices.Sorted(maps.Keys(operations)) }

@@ -19,8 +19,12 @@ const (
 // Function answers a request that came through a Function URL. Its error is
 // always nil: a failed invocation would reach the caller as a bare 502.
 func (h *Handler) Function(ctx context.Context, e events.LambdaFunctionURLRequest) (events.LambdaFunctionURLResponse, error) {
+	id := e.RequestContext.RequestID
+	if id == "" {
+		id = requestID(h.control.NewID())
+	}
 	q := &call{
-		id: requestID(cmp.Or(e.RequestContext.RequestID, h.control.NewID())), method: e.RequestContext.HTTP.Method,
+		id: id, method: e.RequestContext.HTTP.Method,
 		body: bodyOf(e), caller: callerOf(e.RequestContext.Authorizer),
 	}
 	for name, value := range e.Headers {
