@@ -122,7 +122,7 @@ func (r *rig) down() {
 
 // pass lets time pass.
 func (r *rig) pass(d time.Duration) {
-	time.Sleep(d) // of the bubble's clock
+	<-time.After(d) // by the bubble's clock
 	synctest.Wait()
 }
 
