@@ -68,6 +68,18 @@ func (q *Inbox) Fail(err error) {
 	q.wake()
 }
 
+// Return ends a message's invisibility.
+func (q *Inbox) Return(receipt string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, l := range q.messages {
+		if l.receipt == receipt {
+			l.hidden = time.Time{}
+		}
+	}
+	q.wake()
+}
+
 // Len is how many commands are there, hidden ones included.
 func (q *Inbox) Len() int {
 	q.mu.Lock()
