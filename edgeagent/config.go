@@ -1,0 +1,139 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/longshore-run/longshore/shared/setting"
+)
+
+// settings is what the agent was told, and what was odd about them.
+type settings struct {
+	setting.Agent
+	lookup   func(string) (string, bool)
+	warnings []string
+}
+
+// readConfig reads the settings; the error names every fault.
+func readConfig(file string, lookup func(string) (string, bool), environ []string) (settings, error) {
+	c := settings{lookup: lookup}
+	names := slices.Collect(func(yield func(string) bool) {
+		for _, kv := range environ {
+			if name, _, _ := strings.Cut(kv, "="); !yield(name) {
+				return
+			}
+		}
+	})
+	if file != "" {
+		values, err := readEnvFile(file)
+		if err != nil {
+			return c, err
+		}
+		c.lookup = func(name string) (string, bool) {
+			if v, ok := lookup(name); ok {
+				return v, true
+			}
+			v, ok := values[name]
+			return v, ok
+		}
+		for name, v := range values {
+			names = append(names, name)
+			if _, set := lookup(name); !set && strings.HasPrefix(name, "AWS_") {
+				if err := os.Setenv(name, v); err != nil { // the AWS SDK reads the environment itself
+					return c, fmt.Errorf("%s: %s: %w", file, name, err)
+				}
+			}
+		}
+	}
+	known := setting.Names(c.Agent)
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		if strings.HasPrefix(name, "LONGSHORE_") && !slices.Contains(known, name) {
+			c.warnings = append(c.warnings, name+" is not a setting of the agent, and is ignored")
+		}
+	}
+	err := setting.FromEnv(&c.Agent, c.lookup)
+	return c, errors.Join(err, c.check())
+}
+
+// readEnvFile reads lines of NAME=value, as systemd does: comments and quotes
+// around a whole value are left out.
+func readEnvFile(path string) (map[string]string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	values := map[string]string{}
+	lines := bufio.NewScanner(f)
+	for n := 1; lines.Scan(); n++ {
+		line := strings.TrimSpace(lines.Text())
+		if line == "" || line[0] == '#' || line[0] == ';' {
+			continue
+		}
+		name, value, ok := strings.Cut(line, "=")
+		if !ok {
+			return nil, fmt.Errorf("%s:%d: want NAME=value", path, n)
+		}
+		value = strings.TrimSpace(value)
+		if len(value) >= 2 && (value[0] == '"' || value[0] == '\'') && value[len(value)-1] == value[0] {
+			value = value[1 : len(value)-1]
+		}
+		values[strings.TrimSpace(name)] = value
+	}
+	return values, lines.Err()
+}
+
+var clusterName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,255}$`)
+
+// check names the faults that a type does not show.
+func (c *settings) check() error {
+	var faults []error
+	bad := func(name, format string, args ...any) {
+		faults = append(faults, fmt.Errorf("%s "+format, append([]any{name}, args...)...))
+	}
+	for name, text := range map[string]string{"LONGSHORE_REPORTS_QUEUE_URL": c.ReportsQueueURL, "LONGSHORE_HEARTBEATS_QUEUE_URL": c.HeartbeatsQueueURL} {
+		if u, err := url.Parse(text); text != "" && (err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http") {
+			bad(name, "is %q: it must be the URL of a queue", text)
+		}
+	}
+	if u, err := url.Parse(c.DockerHost); err != nil || !slices.Contains([]string{"unix", "tcp", "http", "https"}, u.Scheme) {
+		bad("DOCKER_HOST", "is %q: it must begin with unix://, tcp://, http:// or https://", c.DockerHost)
+	}
+	if !clusterName.MatchString(c.Cluster) {
+		bad("LONGSHORE_CLUSTER", "is %q: it must be 1 to 255 letters, digits, underscores and hyphens", c.Cluster)
+	}
+	for _, pair := range c.Attributes {
+		name, value, ok := strings.Cut(pair, "=")
+		switch {
+		case !ok || name == "" || len(name) > 128 || len(value) > 128:
+			bad("LONGSHORE_INSTANCE_ATTRIBUTES", "has %q: it must be name=value, each of up to 128 bytes", pair)
+		case strings.HasPrefix(name, "longshore."):
+			bad("LONGSHORE_INSTANCE_ATTRIBUTES", "has %q: names under longshore. are set by operators only", pair)
+		}
+	}
+	for name, ports := range map[string][]int{"LONGSHORE_RESERVED_PORTS": c.ReservedTCP, "LONGSHORE_RESERVED_PORTS_UDP": c.ReservedUDP} {
+		for _, p := range ports {
+			if p < 1 || p > 65535 {
+				bad(name, "has %d: it must be a port, 1 to 65535", p)
+			}
+		}
+	}
+	slices.SortFunc(faults, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return errors.Join(faults...)
+}
+
+func (c *settings) level() slog.Level {
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(c.LogLevel)); err != nil {
+		return slog.LevelInfo
+	}
+	return l
+}

@@ -1,0 +1,174 @@
+// Command longshore-agent runs a container instance's tasks: it takes commands
+// from the instance's queue, has Docker carry them out, and reports. This
+// package only reads settings and wires adapters to the loops of
+// edgeagent/agent; it decides nothing about tasks. Nothing can import it.
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+	"time"
+
+	"github.com/longshore-run/longshore/edgeagent/agent"
+	"github.com/longshore-run/longshore/edgeagent/internal/dockerengine"
+	"github.com/longshore-run/longshore/edgeagent/internal/journal"
+	"github.com/longshore-run/longshore/edgeagent/internal/sqsqueue"
+	"github.com/longshore-run/longshore/shared/fault"
+	"github.com/longshore-run/longshore/shared/logkey"
+	"github.com/longshore-run/longshore/shared/wire"
+)
+
+// version is set by the linker.
+var version = "unknown"
+
+// Exit codes. A supervisor must not restart after exitTerminal.
+const (
+	exitOK       = 0
+	exitFault    = 1
+	exitUsage    = 2
+	exitTerminal = 5
+)
+
+const usage = `usage: longshore-agent [-env-file FILE] [COMMAND]
+
+Without a command the agent runs, until SIGTERM or SIGINT; containers go on.
+
+  check-config   read the settings, name every fault in them, and end
+  version        print the version
+
+Settings are environment variables; those of FILE (lines of NAME=value) count
+where the environment has none. Exit code 5 means that this container instance
+was deregistered: do not start the agent again by itself.
+`
+
+func main() { os.Exit(run(os.Args[1:], os.LookupEnv, os.Environ(), os.Stdout, os.Stderr)) }
+
+func run(args []string, lookup func(string) (string, bool), environ []string, stdout, stderr io.Writer) int {
+	flags := flag.NewFlagSet("longshore-agent", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.Usage = func() { fmt.Fprint(stderr, usage) }
+	file := flags.String("env-file", "", "")
+	switch err := flags.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		return exitOK
+	case err != nil:
+		return exitUsage
+	}
+	command := flags.Arg(0)
+	if flags.NArg() > 1 || command != "" && command != "check-config" && command != "version" {
+		fmt.Fprint(stderr, usage)
+		return exitUsage
+	}
+	if command == "version" {
+		fmt.Fprintln(stdout, version)
+		return exitOK
+	}
+	c, err := readConfig(*file, lookup, environ)
+	for _, w := range c.warnings {
+		fmt.Fprintln(stderr, "warning:", w)
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, err)
+		return exitFault
+	}
+	if command == "check-config" {
+		fmt.Fprintln(stdout, "the settings are good")
+		return exitOK
+	}
+	return serve(c, stderr)
+}
+
+// serve runs the agent until it is told to leave.
+func serve(c settings, stderr io.Writer) int {
+	if _, set := c.lookup("GOGC"); !set {
+		debug.SetGCPercent(40) // a small heap is worth more here than speed
+	}
+	log := slog.New(slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: c.level()}))
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	switch err := serveUntil(ctx, c, log); {
+	case errors.Is(err, agent.ErrTerminal):
+		log.Error("the agent ends for good", logkey.Reason, err.Error())
+		return exitTerminal
+	case err != nil && ctx.Err() == nil:
+		log.Error("the agent ends", logkey.Error, err)
+		return exitFault
+	}
+	log.Info("the agent leaves; containers go on")
+	return exitOK
+}
+
+func serveUntil(ctx context.Context, c settings, log *slog.Logger) error {
+	log.Info("the agent begins", "version", version, logkey.Cluster, c.Cluster)
+	cloud, err := newCloud(ctx, c)
+	if err != nil {
+		return err
+	}
+	identity, err := cloud.whoAmI(ctx, c.DataDir, log)
+	if err != nil {
+		return err
+	}
+	cloud.fillIn(ctx, &c.Agent, identity, log)
+	instance := wire.InstanceID(identity)
+
+	limits := dockerengine.DefaultLimits()
+	limits.Pull = c.PullTimeout
+	engine, err := dockerengine.New(c.DockerHost, instance, c.Cluster,
+		dockerengine.WithPolicy(dockerengine.Policy(c.PullPolicy)), dockerengine.WithLimits(limits))
+	if err != nil {
+		return err
+	}
+	book, how, err := journal.Open(c.DataDir, journal.Owner{Hardware: hardware(ctx, engine, log), Identity: identity}, newID, time.Now())
+	if err != nil {
+		return err
+	}
+	if how.MovedTo != "" {
+		log.Warn("the journal is not used: it was moved aside, and this is a new incarnation", logkey.Reason, how.Why, "file", how.MovedTo)
+	}
+	a, err := agent.New(agent.Config{
+		Setting: c.Agent, Identity: identity, Session: newID(), Version: version,
+		Engine: engine, Journal: book, Log: log,
+		Inbox:    sqsqueue.NewInbox(cloud.queues, c.CommandQueueNameStart+instance),
+		Outbox:   sqsqueue.NewOutbox(cloud.queues, c.ReportsQueueURL, c.HeartbeatsQueueURL),
+		Taken:    prober(c.DockerHost),
+		FreeDisk: func() int64 { return freeDisk(c.DataDir) },
+	})
+	if err == nil {
+		err = a.Run(ctx)
+	}
+	return errors.Join(err, book.Close(), engine.Close())
+}
+
+// hardware is this machine's id, "" if it cannot be known before the engine
+// answers: then the journal is taken for its own.
+func hardware(ctx context.Context, engine agent.Engine, log *slog.Logger) string {
+	const patience = 30 * time.Second
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		info, err := engine.Info(ctx)
+		if err == nil {
+			return info.HardwareID
+		}
+		select {
+		case <-ctx.Done():
+			log.Warn("the engine does not answer: the agent goes on without it", logkey.Error, err)
+			return ""
+		case <-time.After(time.Second):
+		}
+		if !fault.Is(err, fault.Unavailable) {
+			log.Warn("the engine", logkey.Error, err)
+		}
+	}
+}
+
+func newID() string { return rand.Text() }
