@@ -220,16 +220,12 @@ func (a *Agent) welcome(m *wire.Welcome) (bool, error) {
 	return true, nil
 }
 
-// reasonDuplicate is the reason of a fence that keeps a second machine of one
-// identity out.
-const reasonDuplicate = "DUPLICATE_IDENTITY"
-
 // fence raises the epoch and has what is closed stopped, in one transaction.
 func (a *Agent) fence(m *wire.Fence) (bool, error) {
 	mine, old := false, false
 	var stops []string
 	err := a.book.update(func(p *page) error {
-		if mine = m.Incarnation == p.meta.Incarnation; !mine || m.Reason == reasonDuplicate {
+		if mine = m.Incarnation == p.meta.Incarnation; !mine || m.Reason == wire.DuplicateIdentity {
 			return nil
 		}
 		old = m.Epoch < p.meta.Epoch
@@ -255,7 +251,7 @@ func (a *Agent) fence(m *wire.Fence) (bool, error) {
 	case !mine:
 		a.Log.Info("fence of another incarnation is ignored", logkey.Epoch, m.Epoch)
 		return a.known(), nil
-	case m.Reason == reasonDuplicate:
+	case m.Reason == wire.DuplicateIdentity:
 		a.Log.Error("another machine is registered with this identity: this one is kept out until that one has been silent", logkey.Reason, m.Reason)
 		return true, nil
 	}
