@@ -179,6 +179,7 @@ func (c *checker) heartbeat(m *Heartbeat) {
 	c.epoch(m.Epoch)
 	c.that(m.Docker == DockerOK || m.Docker == DockerImpaired, "docker", "%.32q is not OK or IMPAIRED", m.Docker)
 	c.text("dockerReason", m.DockerReason, MaxReason)
+	c.that(m.UnknownLabels >= 0 && m.UnknownLabels < 1<<30, "unknown", "must not be negative")
 	c.that(len(m.Inventory) <= MaxInventory, "inventory", "has %d entries; at most %d are allowed", len(m.Inventory), MaxInventory)
 	for _, e := range m.Inventory {
 		c.attempt(e.Task, e.Attempt)
