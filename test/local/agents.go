@@ -109,12 +109,14 @@ func (s *Stack) agentPolicy(ctx context.Context, users *iam.Client, identity str
 
 func (s *Stack) writeAgentEnv(n int, key, secret string) error {
 	dir, of := s.agentDir(n), s.Options.Agents
-	a := setting.Agent{
-		Cluster: Cluster, DataDir: filepath.Join(dir, "data"),
-		ReportsQueueURL: s.Outputs["ReportsQueueUrl"], HeartbeatsQueueURL: s.Outputs["HeartbeatsQueueUrl"], CommandQueueNameStart: s.Outputs["CommandQueueNameStart"],
-		CPU: runtime.NumCPU() * 1024 / of, MemoryMiB: memoryMiB() * 9 / 10 / of,
-		Zone: "local-" + string(rune('a'+(n-1)%26)), CleanupWait: s.Options.CleanupWait, LogLevel: s.Options.LogLevel,
+	a := setting.Agent{ReportsQueueURL: s.Outputs["ReportsQueueUrl"], HeartbeatsQueueURL: s.Outputs["HeartbeatsQueueUrl"]}
+	urls := setting.Env(a)
+	if err := setting.FromEnv(&a, func(name string) (string, bool) { v, ok := urls[name]; return v, ok && strings.HasSuffix(name, "_URL") }); err != nil {
+		return err
 	}
+	a.Cluster, a.DataDir, a.CommandQueueNameStart = Cluster, filepath.Join(dir, "data"), s.Outputs["CommandQueueNameStart"]
+	a.CPU, a.MemoryMiB = runtime.NumCPU()*1024/of, memoryMiB()*9/10/of
+	a.Zone, a.CleanupWait, a.LogLevel = "local-"+string(rune('a'+(n-1)%26)), s.Options.CleanupWait, s.Options.LogLevel
 	var b bytes.Buffer
 	values := setting.Env(a)
 	values["AWS_ACCESS_KEY_ID"], values["AWS_SECRET_ACCESS_KEY"] = key, secret
