@@ -25,7 +25,7 @@ func defaults() setting.Control {
 	return setting.Control{
 		Region: "{AWS::Region}", Account: "{AWS::AccountId}", Partition: "{AWS::Partition}", StackName: "Longshore",
 		TasksTable: "{TasksTable}", InstancesTable: "{InstancesTable}", LeasesTable: "{LeasesTable}", CatalogTable: "{CatalogTable}",
-		AdmissionQueueURL: "{AdmissionQueue}", ReportsQueueURL: "{ReportsQueue}", ReportsDeadQueueURL: "{ReportsQueueDead}",
+		AdmissionQueueURL: "{AdmissionQueue}", AdmissionDeadQueueURL: "{AdmissionQueueDead}", ReportsQueueURL: "{ReportsQueue}", ReportsDeadQueueURL: "{ReportsQueueDead}",
 		HeartbeatsQueueURL: "{HeartbeatsQueue}", HeartbeatsDeadQueue: "{HeartbeatsQueueDead}", ServicesQueueURL: "{ServicesQueue}",
 		CommandQueueNameStart: "longshore-cmd-",
 		HeartbeatEvery:        time.Minute, SuspectAfter: 3 * time.Minute, ReapAfter: 10 * time.Minute, BlackoutMax: time.Hour,

@@ -98,6 +98,7 @@ func (s *Stack) control() setting.Control {
 	c.LeasesTable = *s.tables[schema.Leases].TableName()
 	c.CatalogTable = *s.tables[schema.Catalog].TableName()
 	c.AdmissionQueueURL = *s.admission.QueueUrl()
+	c.AdmissionDeadQueueURL = *s.admission.Dead.QueueUrl()
 	c.ReportsQueueURL = *s.reports.QueueUrl()
 	c.ReportsDeadQueueURL = *s.reports.Dead.QueueUrl()
 	c.HeartbeatsQueueURL = *s.heartbeats.QueueUrl()

@@ -20,7 +20,7 @@ func (s *Stack) allow(name string) []identity.Statement {
 	case admission:
 		return join(s.readWrite(everywhere...),
 			s.consume(s.admission.QueueArn()),
-			s.send(s.commandQueues()))
+			s.send(s.admission.Dead.QueueArn(), s.commandQueues()))
 	case statechange:
 		return join(s.readWrite(everywhere...),
 			s.consume(s.reports.QueueArn(), s.heartbeats.QueueArn()),

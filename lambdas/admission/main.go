@@ -20,6 +20,6 @@ func main() {
 		fmt.Fprintln(os.Stderr, "admission:", err)
 		os.Exit(1)
 	}
-	h := &event.Admission{Control: f.Control, Metrics: f.Control.Metrics, Log: f.Log}
+	h := &event.Admission{Control: f.Control, Dead: f.Queue, DeadURL: f.Setting.AdmissionDeadQueueURL, Metrics: f.Control.Metrics, Log: f.Log}
 	lambda.Start(h.Handle)
 }

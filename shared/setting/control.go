@@ -17,6 +17,7 @@ type Control struct {
 	CatalogTable   string `env:"LONGSHORE_CATALOG_TABLE" need:"true"`
 
 	AdmissionQueueURL     string `env:"LONGSHORE_ADMISSION_QUEUE_URL" need:"true"`
+	AdmissionDeadQueueURL string `env:"LONGSHORE_ADMISSION_DEAD_QUEUE_URL" need:"true"`
 	ReportsQueueURL       string `env:"LONGSHORE_REPORTS_QUEUE_URL" need:"true"`
 	ReportsDeadQueueURL   string `env:"LONGSHORE_REPORTS_DEAD_QUEUE_URL" need:"true"`
 	HeartbeatsQueueURL    string `env:"LONGSHORE_HEARTBEATS_QUEUE_URL" need:"true"`

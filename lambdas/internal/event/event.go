@@ -39,6 +39,14 @@ func senderOf(m events.SQSMessage) (control.Sender, error) {
 	}, nil
 }
 
+// aboutLetter is what is put aside with a message: why, and what SQS says of it.
+func aboutLetter(m events.SQSMessage, why error) map[string]string {
+	return map[string]string{
+		"reason": why.Error(), "queue": nameOf(m.EventSourceARN), "messageId": m.MessageId,
+		"senderId": m.Attributes["SenderId"], "sentTimestamp": m.Attributes["SentTimestamp"],
+	}
+}
+
 // nameOf is the queue's name, the last part of its ARN or URL.
 func nameOf(arnOrURL string) string {
 	return arnOrURL[strings.LastIndexAny(arnOrURL, ":/")+1:]

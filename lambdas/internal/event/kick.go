@@ -61,6 +61,8 @@ type Admission struct {
 	Control interface {
 		Admit(ctx context.Context, k control.Kick) error
 	}
+	Dead    DeadLetters
+	DeadURL string
 	Metrics control.Metrics
 	Log     *slog.Logger
 }
@@ -74,8 +76,7 @@ func (a *Admission) Handle(ctx context.Context, e events.SQSEvent) error {
 	for _, m := range e.Records {
 		k, err := decodeKick(m.Body)
 		if err != nil {
-			a.Metrics.Count(countUndecodable, 1)
-			a.Log.ErrorContext(ctx, "kick dropped", logkey.Message, m.MessageId, logkey.Error, err)
+			a.bury(ctx, m, err)
 			continue
 		}
 		kicks = mergeKick(kicks, k)
@@ -89,6 +90,16 @@ func (a *Admission) Handle(ctx context.Context, e events.SQSEvent) error {
 		a.Log.InfoContext(ctx, "admission pass", logkey.Cluster, k.Cluster, logkey.Instance, k.Instance, logkey.Count, len(k.Tasks))
 	}
 	return nil
+}
+
+// bury puts a kick that can not be read aside. One that can not be put aside
+// either is in the log alone: failing it would block its cluster.
+func (a *Admission) bury(ctx context.Context, m events.SQSMessage, why error) {
+	a.Metrics.Count(countUndecodable, 1)
+	a.Log.ErrorContext(ctx, "kick put aside", logkey.Message, m.MessageId, logkey.Reason, why)
+	if err := a.Dead.DeadLetter(ctx, a.DeadURL, m.Body, aboutLetter(m, why)); err != nil {
+		a.Log.ErrorContext(ctx, "kick not put aside", logkey.Message, m.MessageId, "body", m.Body, logkey.Error, err)
+	}
 }
 
 // mergeKick adds a kick to those of the same cluster: one pass reads everything

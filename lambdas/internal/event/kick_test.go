@@ -48,7 +48,7 @@ func (p *passes) Admit(_ context.Context, k control.Kick) error {
 
 func TestAdmission_OnePassForAllKicksOfACluster(t *testing.T) {
 	p, n := &passes{do: func() error { return nil }}, counts{}
-	a := &event.Admission{Control: p, Metrics: n, Log: silent()}
+	a := &event.Admission{Control: p, Dead: &deadLetters{}, Metrics: n, Log: silent()}
 	if err := a.Handle(ctx, bodies(
 		`{"cluster":"a","tasks":["`+id1+`"]}`, `{"cluster":"b"}`, `{"cluster":"a","instance":"`+id2+`"}`,
 		`{"cluster":"a","tasks":["`+id2+`"]}`, `{"cluster":"a","instance":"`+id1+`"}`)); err != nil {
@@ -66,9 +66,16 @@ func TestAdmission_NeverFailsItsBatch(t *testing.T) {
 		"a panic":  func() error { panic("bug") },
 	} {
 		p := &passes{do: do}
-		a := &event.Admission{Control: p, Metrics: counts{}, Log: silent()}
-		if err := a.Handle(ctx, bodies(`{"cluster":"a"}`, "garbage", `{"cluster":"b"}`)); err != nil || len(p.kicks) != 2 {
-			t.Errorf("%s: %v after %d passes", name, err, len(p.kicks))
+		for _, dead := range []*deadLetters{{}, {err: errors.New("busy too")}} {
+			p.kicks = nil
+			n := counts{}
+			a := &event.Admission{Control: p, Dead: dead, DeadURL: "admission-dead.fifo", Metrics: n, Log: silent()}
+			if err := a.Handle(ctx, bodies(`{"cluster":"a"}`, "garbage", `{"cluster":"b"}`)); err != nil || len(p.kicks) != 2 {
+				t.Errorf("%s: %v after %d passes", name, err, len(p.kicks))
+			}
+			if n["UndecodableMessages"] != 1 || dead.err == nil && (len(dead.letters) != 1 || dead.letters[0].body != "garbage" || dead.letters[0].url != "admission-dead.fifo") {
+				t.Errorf("%s: counted %v, put aside %+v", name, n, dead.letters)
+			}
 		}
 	}
 }

@@ -82,10 +82,7 @@ func (b *batch) bury(ctx context.Context, m events.SQSMessage, why error) error 
 	}
 	b.Metrics.Count(countUndecodable, 1)
 	b.Log.ErrorContext(ctx, "message put aside", logkey.Message, m.MessageId, logkey.Queue, nameOf(m.EventSourceARN), logkey.Sender, m.Attributes["SenderId"], logkey.Reason, why)
-	return b.Dead.DeadLetter(ctx, url, m.Body, map[string]string{
-		"reason": why.Error(), "queue": nameOf(m.EventSourceARN), "messageId": m.MessageId,
-		"senderId": m.Attributes["SenderId"], "sentTimestamp": m.Attributes["SentTimestamp"],
-	})
+	return b.Dead.DeadLetter(ctx, url, m.Body, aboutLetter(m, why))
 }
 
 func (b *batch) isHeartbeat(m events.SQSMessage) bool {

@@ -2,6 +2,7 @@ package sqsqueue
 
 import (
 	"context"
+	"crypto/rand"
 	"strings"
 	"unicode/utf8"
 
@@ -26,9 +27,11 @@ func (q *Queue) DeadLetter(ctx context.Context, queueURL, body string, about map
 			attributes[name] = types.MessageAttributeValue{DataType: aws.String("String"), StringValue: &value}
 		}
 	}
-	_, err := q.client.SendMessage(ctx, &sqs.SendMessageInput{
-		QueueUrl: &queueURL, MessageBody: &body, MessageAttributes: attributes,
-	})
+	in := &sqs.SendMessageInput{QueueUrl: &queueURL, MessageBody: &body, MessageAttributes: attributes}
+	if strings.HasSuffix(queueURL, ".fifo") {
+		in.MessageGroupId, in.MessageDeduplicationId = aws.String("unreadable"), aws.String(rand.Text())
+	}
+	_, err := q.client.SendMessage(ctx, in)
 	return wrap(err, "put a message aside")
 }
 
