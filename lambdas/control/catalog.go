@@ -184,17 +184,21 @@ func keepIf[T any](all []T, keep func(T) bool) []bool {
 	return out
 }
 
-// cluster loads a cluster that must be ACTIVE, together with more records.
-func (c *Control) cluster(ctx context.Context, name string, more ...Record) (*Cluster, error) {
+// cluster loads a cluster that must be ACTIVE.
+func (c *Control) cluster(ctx context.Context, name string) error {
 	k := &Cluster{Name: name}
-	if err := c.Store.Load(ctx, append([]Record{k}, more...)...); err != nil {
-		return nil, err
+	if err := c.Store.Load(ctx, k); err != nil {
+		return err
 	}
+	return k.mustBeActive()
+}
+
+func (r *Cluster) mustBeActive() error {
 	switch {
-	case k.Version == 0:
-		return nil, clusterNotFound()
-	case k.Status != ClusterActive:
-		return nil, clusterInactive()
+	case r.Version == 0:
+		return clusterNotFound()
+	case r.Status != ClusterActive:
+		return clusterInactive()
 	}
-	return k, nil
+	return nil
 }

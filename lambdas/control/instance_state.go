@@ -16,7 +16,7 @@ func (c *Control) UpdateContainerInstancesState(ctx context.Context, cluster str
 	if status != Active && status != Draining {
 		return nil, nil, invalid("status", "is %q; ACTIVE and DRAINING are allowed", status)
 	}
-	if _, err := c.cluster(ctx, cluster); err != nil {
+	if err := c.cluster(ctx, cluster); err != nil {
 		return nil, nil, err
 	}
 	var done []string

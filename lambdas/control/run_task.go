@@ -85,11 +85,9 @@ func (c *Control) RunTask(ctx context.Context, r RunTaskRequest) (*Run, error) {
 	var tasks []*Task
 	token := &Token{Scope: "RunTask#" + r.Cluster, Token: r.Token}
 	err := c.decide(ctx, "run task", func() (writes []Write, err error) {
-		o, tasks = nil, nil
-		if done, err := c.known(ctx, token, r.hash()); done || err != nil {
-			return nil, err
-		}
-		if o, err = c.originOf(ctx, &r.TaskRequest); err != nil {
+		tasks = nil
+		o, err = c.originOf(ctx, &r.TaskRequest, r.tokenOf(token), r.hash())
+		if o == nil || err != nil {
 			return nil, err
 		}
 		token.Request, token.ExpiresAt, token.IDs = r.hash(), c.Now().Add(tokenLife), nil
@@ -119,14 +117,16 @@ func (c *Control) RunTask(ctx context.Context, r RunTaskRequest) (*Run, error) {
 	return &Run{Tasks: viewsOf(o, tasks)}, nil
 }
 
-// known says whether a client token already stands for this request.
-func (c *Control) known(ctx context.Context, token *Token, hash string) (bool, error) {
-	if token.Token == "" {
-		return false, nil
+// tokenOf is the token's record, nil for a request without one.
+func (r *RunTaskRequest) tokenOf(token *Token) *Token {
+	if r.Token == "" {
+		return nil
 	}
-	if err := c.Store.Load(ctx, token); err != nil {
-		return false, err
-	}
+	return token
+}
+
+// known says whether a client token, as loaded, stands for this request.
+func (c *Control) known(token *Token, hash string) (bool, error) {
 	switch {
 	case token.Version == 0 || expired(token.ExpiresAt, c.Now()):
 		return false, nil
@@ -184,7 +184,7 @@ func (c *Control) runNow(ctx context.Context, r *RunTaskRequest, token *Token) (
 	if c.Now().Sub(token.ExpiresAt.Add(-tokenLife)) > undecidedFor {
 		return c.replay(ctx, r.Cluster, token)
 	}
-	o, err := c.originOf(ctx, &r.TaskRequest)
+	o, err := c.originOf(ctx, &r.TaskRequest, nil, "")
 	if err != nil {
 		return nil, err
 	}

@@ -124,6 +124,43 @@ func callsOfRun(t *testing.T, r *apiRig) []string {
 	return names
 }
 
+func TestRunTask_IsFewCalls(t *testing.T) {
+	r := newAPIRig(t)
+	r.cluster()
+	r.store.Calls.Reset()
+	req := one(10)
+	req.Token = "token"
+	r.run(req)
+	if n, names := r.store.Calls.Made(); n != 4 {
+		t.Errorf("%d calls: %v; want catalog, definition, commit and kick", n, names)
+	}
+}
+
+func TestRunTask_GoesToTheProcessorItsDefinitionNames(t *testing.T) {
+	r := newAPIRig(t)
+	r.cluster()
+	in := decode(t, `{"family":"arm","runtimePlatform":{"cpuArchitecture":"ARM64"},"containerDefinitions":[{"name":"main","image":"busybox","memory":16}]}`)
+	if _, err := r.RegisterTaskDefinition(context.Background(), in, ""); err != nil {
+		t.Fatal(err)
+	}
+	r.instance(1)
+	arm := &control.Instance{ID: r.instance(2)}
+	if err := r.store.Load(context.Background(), arm); err != nil {
+		t.Fatal(err)
+	}
+	arm.Attributes["ecs.cpu-architecture"] = "arm64"
+	r.must(arm)
+	req := one(3)
+	req.Definition = "arm"
+	run := r.run(req)
+	r.admit()
+	for _, v := range run.Tasks {
+		if got := r.task(v.ID); got.Instance != arm.ID {
+			t.Errorf("task is %s on %q", got.LastStatus, got.Instance)
+		}
+	}
+}
+
 func TestRunTask_NotToWaitFillsTheInstanceAndFailsTheRest(t *testing.T) {
 	r := newAPIRig(t)
 	r.cluster()
@@ -140,6 +177,30 @@ func TestRunTask_NotToWaitFillsTheInstanceAndFailsTheRest(t *testing.T) {
 	again := r.run(req)
 	if !slices.Equal(idsOf(run), idsOf(again)) || !slices.Equal(run.Failures, again.Failures) {
 		t.Errorf("again: %v %+v", idsOf(again), again.Failures)
+	}
+}
+
+func TestRunTask_ACutOffRequestIsNotFinishedWhenItsTasksMayBeForgotten(t *testing.T) {
+	r := newAPIRig(t)
+	r.cluster()
+	r.instance(1)
+	req := one(2)
+	req.Token, req.Tags = "token", map[string]string{"longshore:onNoCapacity": "fail"}
+	for n := 1; len(r.store.Tasks()) == 0; n++ { // killed when one of two was placed
+		r.store.Calls.KillAt(n, true)
+		_, err := r.RunTask(context.Background(), req)
+		r.store.Calls.Reset()
+		if err == nil {
+			t.Fatal("it was never cut off after the first task")
+		}
+	}
+	if len(r.store.Tasks()) != 1 {
+		t.Fatalf("%d tasks", len(r.store.Tasks()))
+	}
+	r.now = r.now.Add(16 * time.Minute)
+	run := r.run(req)
+	if len(run.Tasks) != 1 || len(run.Failures) != 1 || run.Failures[0].Reason != "MISSING" || len(r.store.Tasks()) != 1 {
+		t.Errorf("late repetition: %d tasks, %+v", len(run.Tasks), run.Failures)
 	}
 }
 

@@ -24,7 +24,7 @@ func (c *Control) StartTask(ctx context.Context, r StartTaskRequest) (*Run, erro
 	if err := r.check(); err != nil {
 		return nil, err
 	}
-	o, err := c.originOf(ctx, &r.TaskRequest)
+	o, err := c.originOf(ctx, &r.TaskRequest, nil, "")
 	if err != nil {
 		return nil, err
 	}

@@ -21,6 +21,9 @@ const (
 	LaunchExternal = "EXTERNAL"
 )
 
+// attributeProcessor is the attribute by which an instance tells its processor.
+const attributeProcessor = "ecs.cpu-architecture"
+
 const (
 	maxConstraints = 10
 	maxStrategies  = 5
@@ -116,19 +119,33 @@ type origin struct {
 	task Task // but for its id
 }
 
-// originOf reads the cluster and the definition of a request.
-func (c *Control) originOf(ctx context.Context, r *TaskRequest) (*origin, error) {
+// originOf reads the cluster and the definition of a request, and its client
+// token, in as few calls as can be. A token that already stands for the request
+// is the whole answer: then there is no origin, however the rest may be by now.
+func (c *Control) originOf(ctx context.Context, r *TaskRequest, token *Token, hash string) (*origin, error) {
 	ref, err := c.reference(r.Definition)
 	if err != nil {
 		return nil, err
 	}
-	family, d := &Family{Name: ref.Family}, &Definition{Family: ref.Family, Number: ref.Revision}
-	named := Record(d)
+	k, family, d := &Cluster{Name: r.Cluster}, &Family{Name: ref.Family}, &Definition{Family: ref.Family, Number: ref.Revision}
+	records := []Record{k}
 	if ref.Revision == 0 {
-		named = family
+		records = append(records, family)
+	} else {
+		records = append(records, d)
 	}
-	k, err := c.cluster(ctx, r.Cluster, named)
-	if err != nil {
+	if token != nil {
+		records = append(records, token)
+	}
+	if err := c.Store.Load(ctx, records...); err != nil {
+		return nil, err
+	}
+	if token != nil {
+		if known, err := c.known(token, hash); known || err != nil {
+			return nil, err
+		}
+	}
+	if err := k.mustBeActive(); err != nil {
 		return nil, err
 	}
 	if ref.Revision == 0 {
@@ -173,6 +190,11 @@ func (c *Control) makeOrigin(r *TaskRequest, d *Definition, k *Cluster) (*origin
 	constraints := append([]Placement(nil), r.Constraints...)
 	for _, p := range o.def.PlacementConstraints {
 		constraints = append(constraints, Placement{Type: p.Type, Expression: p.Expression})
+	}
+	for _, a := range o.def.RequiresAttributes {
+		if a.Name == attributeProcessor { // the one of ECS's that our agents tell
+			constraints = append(constraints, Placement{Type: "memberOf", Expression: "attribute:" + a.Name + " == " + a.Value})
+		}
 	}
 	now := c.Now()
 	o.task = Task{

@@ -107,7 +107,7 @@ func (d *decoder) member(at string, raw []byte, f reflect.StructField, into refl
 	}
 	if why := f.Tag.Get("refuse"); why != "" {
 		if !asksNothing(raw) {
-			d.fail(control.InvalidParameterException, at, "is not supported: %s", why)
+			d.fail(control.InvalidParameterException, asked(at, raw), "is not supported: %s", why)
 		}
 		return
 	}
@@ -213,6 +213,19 @@ func asksNothing(raw []byte) bool {
 		return len(bytes.TrimSpace(raw[1:len(raw)-1])) == 0
 	}
 	return string(raw) == "null" || string(raw) == "false" || string(raw) == `""`
+}
+
+// asked names what of a refused member is asked for: the member in it, if it is
+// an object.
+func asked(at string, raw []byte) string {
+	if raw[0] == '{' {
+		for name, value := range members(raw) {
+			if !asksNothing(value) {
+				return fmt.Sprintf("%s.%.60s", at, name)
+			}
+		}
+	}
+	return at
 }
 
 // what says what a JSON value is, for messages.
