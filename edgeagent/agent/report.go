@@ -3,6 +3,7 @@ package agent
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -66,6 +67,10 @@ func (a *Agent) dueReports(sent map[string]*sending, now time.Time) ([]item, tim
 	var due []item
 	wake := mostWait
 	a.book.view(func(p *page) {
+		if p.meta.Epoch == 0 { // reports of an incarnation nobody knows count for nothing
+			a.putBack(slices.Collect(maps.Keys(again)))
+			return
+		}
 		for id := range again {
 			delete(sent, id)
 		}
@@ -101,21 +106,24 @@ func (a *Agent) dueReports(sent map[string]*sending, now time.Time) ([]item, tim
 	})
 	slices.SortFunc(due, func(x, y item) int { return cmp.Compare(x.n, y.n) })
 	if len(due) > MaxBatch {
-		a.putBack(again, due[MaxBatch:])
+		var rest []string
+		for _, it := range due[MaxBatch:] {
+			if again[it.id] {
+				rest = append(rest, it.id)
+			}
+		}
+		a.putBack(rest)
 		due = due[:MaxBatch]
 	}
 	return due, max(wake, time.Millisecond)
 }
 
 // putBack keeps what was asked for and is not sent yet.
-func (a *Agent) putBack(again map[string]bool, rest []item) {
+func (a *Agent) putBack(ids []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, it := range rest {
-		a.again[it.id] = a.again[it.id] || again[it.id]
-		if !a.again[it.id] {
-			delete(a.again, it.id)
-		}
+	for _, id := range ids {
+		a.again[id] = true
 	}
 }
 

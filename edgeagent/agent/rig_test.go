@@ -40,6 +40,10 @@ type rig struct {
 	acks  bool
 	mute  bool // registers are not answered
 
+	onCall func(what string, done bool)
+	again  chan struct{} // the agent was killed and is to be started again
+
+	life  *agenttest.Life
 	agent *agent.Agent
 	leave context.CancelFunc
 	done  chan error
@@ -93,22 +97,29 @@ func (r *rig) set(change func()) {
 	change()
 }
 
-// up starts the agent, as a new process would.
+// up starts the agent, as a new process would, and lets it settle.
 func (r *rig) up() {
 	r.t.Helper()
+	r.begin()
+	synctest.Wait()
+}
+
+func (r *rig) begin() {
+	r.t.Helper()
 	r.start++
-	a, err := agent.New(agent.Config{
+	r.life = &agenttest.Life{OnCall: r.onCall}
+	a, err := agent.New(r.life.Config(agent.Config{
 		Setting: r.setting, Identity: identity, Session: fmt.Sprintf("session-%d", r.start), Version: "test",
 		Engine: r.engine, Inbox: r.inbox, Outbox: r.outbox, Journal: r.journal, Log: slog.New(slog.NewTextHandler(r.logs, nil)),
 		Taken: r.taken, Rand: func() float64 { return 0 },
-	})
+	}))
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(r.t.Context())
 	r.agent, r.leave, r.done = a, cancel, make(chan error, 1)
-	go func() { r.done <- a.Run(ctx) }()
-	synctest.Wait()
+	done := r.done
+	go func() { done <- a.Run(ctx) }()
 }
 
 // down ends it by SIGTERM.
@@ -118,6 +129,14 @@ func (r *rig) down() {
 	if err := <-r.done; err != nil {
 		r.t.Fatalf("the agent left with %v", err)
 	}
+}
+
+// kill ends it by SIGKILL: nothing it does from here on has any effect.
+func (r *rig) kill() {
+	r.t.Helper()
+	r.life.Kill()
+	r.leave()
+	<-r.done
 }
 
 // pass lets time pass.
@@ -173,13 +192,7 @@ func (r *rig) story(n int) string {
 			if m.Task != id(n) {
 				continue
 			}
-			word := string(m.Status)
-			for _, c := range m.Containers {
-				if c.ExitCode != nil {
-					word += fmt.Sprintf(" %d", *c.ExitCode)
-				}
-			}
-			words = append(words, word)
+			words = append(words, shortened(m))
 		case *wire.Refused:
 			if m.Task == id(n) {
 				words = append(words, fmt.Sprintf("REFUSED %s tcp%v udp%v", m.Code, m.TCP, m.UDP))
@@ -187,6 +200,25 @@ func (r *rig) story(n int) string {
 		}
 	}
 	return strings.Join(words, ", ")
+}
+
+// shortened is a report's status and its containers' exit codes.
+func shortened(m *wire.Report) string {
+	word := string(m.Status)
+	for _, c := range m.Containers {
+		if c.ExitCode != nil {
+			word += fmt.Sprintf(" %d", *c.ExitCode)
+		}
+	}
+	return word
+}
+
+// ended wants the last report about a task to be this one.
+func (r *rig) ended(n int, last string) {
+	r.t.Helper()
+	if got := r.story(n); got != last && !strings.HasSuffix(got, ", "+last) {
+		r.t.Errorf("task %d: reported %q, want the last to be %q", n, got, last)
+	}
 }
 
 func (r *rig) expect(n int, story string) {
