@@ -64,38 +64,27 @@ func (a *Agent) dueReports(sent map[string]*sending, now time.Time) ([]item, tim
 	again, repeat := a.again, a.repeat
 	a.again, a.repeat = map[string]bool{}, false
 	a.mu.Unlock()
-	var due []item
 	wake := mostWait
+	var due []item
+	var rest []string
 	a.book.view(func(p *page) {
 		if p.meta.Epoch == 0 { // reports of an incarnation nobody knows count for nothing
-			a.putBack(slices.Collect(maps.Keys(again)))
+			rest = slices.Collect(maps.Keys(again))
 			return
 		}
 		for id := range again {
 			delete(sent, id)
+			if r, ok := p.book.tombs[id]; ok { // tombstones answer when they are asked
+				due = append(due, item{id: id, n: r.N})
+			}
 		}
 		for r := range p.all {
-			if r.N == 0 || r.Acked && !again[r.ID()] {
-				delete(sent, r.ID())
-				continue
-			}
-			s := sent[r.ID()]
-			if s != nil && repeat {
-				s.due = now
-			}
+			d, isDue := a.dueReport(r, sent, again[r.ID()], repeat, now)
 			switch {
-			case s == nil || s.n != r.N:
-			case !r.ended():
-				continue
-			case s.due.After(now):
-				wake = min(wake, s.due.Sub(now))
-				continue
-			}
-			due = append(due, item{r.ID(), r.N, r.message(a.instance, p.meta.Incarnation)})
-		}
-		for id := range again { // tombstones answer when they are asked
-			if r, ok := p.book.tombs[id]; ok {
-				due = append(due, item{id, r.N, r.message(a.instance, p.meta.Incarnation)})
+			case isDue:
+				due = append(due, item{id: r.ID(), n: r.N})
+			case d > 0:
+				wake = min(wake, d)
 			}
 		}
 		for id := range sent {
@@ -103,19 +92,40 @@ func (a *Agent) dueReports(sent map[string]*sending, now time.Time) ([]item, tim
 				delete(sent, id)
 			}
 		}
-	})
-	slices.SortFunc(due, func(x, y item) int { return cmp.Compare(x.n, y.n) })
-	if len(due) > MaxBatch {
-		var rest []string
-		for _, it := range due[MaxBatch:] {
+		slices.SortFunc(due, func(x, y item) int { return cmp.Compare(x.n, y.n) })
+		for _, it := range due[min(len(due), MaxBatch):] {
 			if again[it.id] {
 				rest = append(rest, it.id)
 			}
 		}
-		a.putBack(rest)
-		due = due[:MaxBatch]
-	}
+		due = due[:min(len(due), MaxBatch)]
+		for i, it := range due {
+			r, _ := p.task(it.id)
+			due[i].message = r.message(a.instance, p.meta.Incarnation)
+		}
+	})
+	a.putBack(rest)
 	return due, max(wake, time.Millisecond)
+}
+
+// dueReport says whether a record's report is to be sent now, or else in how
+// long; 0 for never.
+func (a *Agent) dueReport(r *Record, sent map[string]*sending, again, repeat bool, now time.Time) (time.Duration, bool) {
+	s := sent[r.ID()]
+	switch {
+	case r.N == 0 || r.Acked && !again:
+		delete(sent, r.ID())
+		return 0, false
+	case s == nil || s.n != r.N:
+		return 0, true
+	case !r.ended():
+		return 0, false
+	}
+	if repeat {
+		s.due = now
+	}
+	d := s.due.Sub(now)
+	return d, d <= 0
 }
 
 // putBack keeps what was asked for and is not sent yet.
