@@ -156,7 +156,7 @@ func TestTaskDefinitions_RevisionsRiseAndTheNewestActiveOneIsMeant(t *testing.T)
 	}
 	for _, name := range []string{"web:9", "other"} {
 		_, err := r.DescribeTaskDefinition(ctx, name)
-		if f := wantCode(t, err, "ClientException"); f.Message != "Unable to describe task definition." {
+		if f := coded(t, err, "ClientException"); f.Message != "Unable to describe task definition." {
 			t.Errorf("%s: says %q", name, f.Message)
 		}
 	}

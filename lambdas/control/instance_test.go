@@ -79,7 +79,7 @@ func TestListContainerInstances_ByStatusAndExpression(t *testing.T) {
 		}
 	}
 	_, _, err := r.ListContainerInstances(ctx, control.InstanceFilter{Cluster: "default", Expression: "runningTasksCount > 1"}, control.Cursor{}, 10)
-	if f := wantCode(t, err, "InvalidParameterException"); !strings.Contains(f.Message, "runningTasksCount") {
+	if f := coded(t, err, "InvalidParameterException"); !strings.Contains(f.Message, "runningTasksCount") {
 		t.Errorf("says %q", f.Message)
 	}
 }
@@ -122,7 +122,7 @@ func TestDeregisterContainerInstance_WithOpenTasksTakesForce(t *testing.T) {
 	r.admit()
 	r.queue.TakeCommands(in)
 	_, err := r.DeregisterContainerInstance(ctx, "default", in, false)
-	if f := wantCode(t, err, "InvalidParameterException"); f.Message != "Found running tasks on the instance." {
+	if f := coded(t, err, "InvalidParameterException"); f.Message != "Found running tasks on the instance." {
 		t.Errorf("says %q", f.Message)
 	}
 	v, err := r.DeregisterContainerInstance(ctx, "default", in, true)

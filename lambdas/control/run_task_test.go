@@ -56,7 +56,7 @@ func TestRunTask_SameTokenSameRequestIsTheSameTasks(t *testing.T) {
 	other := req
 	other.Count = 1
 	_, err := r.RunTask(context.Background(), other)
-	f := wantCode(t, err, "ConflictException")
+	f := coded(t, err, "ConflictException")
 	reuse, ok := errors.AsType[*control.TokenReuse](f)
 	if !ok || len(reuse.ARNs) != 2 || !strings.HasSuffix(reuse.ARNs[0], "task/default/"+first.Tasks[0].ID) {
 		t.Fatalf("conflict names %+v", reuse)
@@ -211,7 +211,7 @@ func TestRunTask_NotToWaitByTheClustersTag(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := r.RunTask(context.Background(), one(1))
-	if f := wantCode(t, err, "InvalidParameterException"); f.Message != "No Container Instances were found in your cluster." {
+	if f := coded(t, err, "InvalidParameterException"); f.Message != "No Container Instances were found in your cluster." {
 		t.Errorf("message is %q", f.Message)
 	}
 	req := one(1)
@@ -266,7 +266,7 @@ func TestRunTask_RefusesByName(t *testing.T) {
 			req := one(1)
 			x.change(&req)
 			_, err := r.RunTask(context.Background(), req)
-			if f := wantCode(t, err, x.code); !strings.Contains(f.Error(), x.says) {
+			if f := coded(t, err, x.code); !strings.Contains(f.Error(), x.says) {
 				t.Errorf("says %q, want %q in it", f.Error(), x.says)
 			}
 		})
@@ -305,7 +305,7 @@ func TestRunTask_InactiveDefinitionOrCluster(t *testing.T) {
 	req := one(1)
 	req.Definition = "web:1"
 	_, err := r.RunTask(context.Background(), req)
-	if f := wantCode(t, err, "ClientException"); f.Message != "TaskDefinition is inactive" {
+	if f := coded(t, err, "ClientException"); f.Message != "TaskDefinition is inactive" {
 		t.Errorf("message is %q", f.Message)
 	}
 	if _, err := r.DeleteCluster(context.Background(), "default"); err != nil {

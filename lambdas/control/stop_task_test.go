@@ -189,7 +189,7 @@ func TestStopTask_WhatIsNotThere(t *testing.T) {
 		"unknown cluster": {"nowhere", id, "ClusterNotFoundException", "Cluster not found."},
 	} {
 		_, err := r.StopTask(context.Background(), x.cluster, x.id, "")
-		if f := wantCode(t, err, x.code); f.Message != x.says {
+		if f := coded(t, err, x.code); f.Message != x.says {
 			t.Errorf("%s: says %q", name, f.Message)
 		}
 	}

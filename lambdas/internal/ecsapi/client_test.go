@@ -21,10 +21,9 @@ import (
 
 // sdkOperations are the operations that the SDK's client has.
 func sdkOperations() (names []string) {
-	client := reflect.TypeFor[*ecs.Client]()
-	for i := range client.NumMethod() {
-		if name := client.Method(i).Name; name != "Options" {
-			names = append(names, name)
+	for m := range reflect.TypeFor[*ecs.Client]().Methods() {
+		if m.Name != "Options" {
+			names = append(names, m.Name)
 		}
 	}
 	return names

@@ -111,7 +111,7 @@ func (d *decoder) member(at string, raw []byte, f reflect.StructField, into refl
 		}
 		return
 	}
-	if raws, ok := into.Addr().Interface().(*json.RawMessage); ok {
+	if raws, ok := reflect.TypeAssert[*json.RawMessage](into.Addr()); ok {
 		*raws = slices.Clone(raw)
 		return
 	}
