@@ -94,18 +94,21 @@ func refuse(ctx context.Context, verb, name string, err error) error {
 
 // lacking are signs that the host lacks what the control plane thought it has,
 // with the code under which an agent refuses a task for that.
-var lacking = map[string]wire.RefusalCode{
-	"could not select device driver": wire.RefusedGPU,
-	"unknown device":                 wire.RefusedGPU,
-	"nvidia-container-cli":           wire.RefusedGPU,
-	"cannot allocate memory":         wire.RefusedMemory,
-	"not enough memory":              wire.RefusedMemory,
+var lacking = []struct {
+	sign string
+	code wire.RefusalCode
+}{
+	{"could not select device driver", wire.RefusedGPU},
+	{"nvidia-container-cli", wire.RefusedGPU},
+	{"unknown device", wire.RefusedGPU},
+	{"cannot allocate memory", wire.RefusedMemory},
+	{"not enough memory", wire.RefusedMemory},
 }
 
 func lack(err error) string {
-	for sign, code := range lacking {
-		if strings.Contains(err.Error(), sign) {
-			return string(code)
+	for _, l := range lacking {
+		if strings.Contains(err.Error(), l.sign) {
+			return string(l.code)
 		}
 	}
 	return ""

@@ -27,8 +27,8 @@ const (
 	labelDefinition = ours + "definition" // family:revision
 	labelEpoch      = ours + "epoch"
 	labelTaskARN    = ours + "task-arn"
-	labelGPUs       = ours + "gpus"  // ids, with commas
-	labelPorts      = ours + "ports" // network mode host: 80/tcp,53/udp
+	labelGPUs       = ours + "gpus"      // ids, with commas
+	labelPorts      = ours + "ports"     // network mode host: 80/tcp,53/udp
 	labelEssential  = ours + "essential" // false, or not there
 	labelVolume     = ours + "volume"
 	labelScope      = ours + "scope"
