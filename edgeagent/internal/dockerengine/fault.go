@@ -37,7 +37,7 @@ func classify(ctx context.Context, verb string, err error) error {
 		return err
 	}
 	switch {
-	case silent(err):
+	case silent(ctx, err):
 		if cause := context.Cause(ctx); cause != nil && ctx.Err() != nil && !errors.Is(cause, ctx.Err()) {
 			err = errors.Join(cause, ctx.Err())
 		}
@@ -54,9 +54,11 @@ func classify(ctx context.Context, verb string, err error) error {
 	return fault.Wrap(fault.Unavailable, err, "%s", verb)
 }
 
-// silent says whether err means that no answer came, rather than a bad one.
-func silent(err error) bool {
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || client.IsErrConnectionFailed(err) ||
+// silent says whether err means that no answer came, rather than a bad one. Once
+// ctx has ended its cause, which may be anything, is the error of whatever was
+// being waited for.
+func silent(ctx context.Context, err error) bool {
+	if ctx.Err() != nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || client.IsErrConnectionFailed(err) ||
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errMute) {
 		return true
 	}
@@ -81,7 +83,7 @@ var passing = []string{
 // refuse makes the error of a verb that the engine answered with no under ECS's
 // name for it: final, unless it was silent or the text says that it passes.
 func refuse(ctx context.Context, verb, name string, err error) error {
-	if err == nil || silent(err) || isVersionError(err) {
+	if err == nil || silent(ctx, err) || isVersionError(err) {
 		return err
 	}
 	kind := fault.Of(classify(ctx, verb, err))

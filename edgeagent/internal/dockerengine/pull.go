@@ -111,7 +111,7 @@ func (e *Engine) pullFault(ctx context.Context, api *client.Client, ref string, 
 	if isVersionError(err) {
 		e.renew(api)
 	}
-	if !silent(err) && !isVersionError(err) {
+	if !silent(ctx, err) && !isVersionError(err) {
 		return fault.Wrap(fault.NotFound, err, "%s", cannotPull)
 	}
 	if errors.Is(context.Cause(ctx), errQuiet) && e.Ping(context.WithoutCancel(ctx)) == nil {
