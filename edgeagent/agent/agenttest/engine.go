@@ -7,6 +7,7 @@ package agenttest
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -39,6 +40,7 @@ type Program struct {
 	Exit  *int          // it ends by itself with this code …
 	After time.Duration // … after this long
 	Deaf  bool          // SIGTERM does nothing: a stop takes its whole time-out
+	Code  *int          // it ends with this code on SIGTERM; nil: 143
 }
 
 type box struct {
@@ -72,7 +74,7 @@ func (e *Engine) call(ctx context.Context, verb string, id agent.ContainerID) er
 			return err
 		}
 	}
-	return ctx.Err()
+	return fault.Wrap(fault.Unavailable, ctx.Err(), "%s", verb)
 }
 
 // Image finds every image.
@@ -93,11 +95,12 @@ func (e *Engine) Create(ctx context.Context, spec agent.Spec) (string, error) {
 	c, _ := spec.Definition.Container(spec.Container)
 	e.next++
 	labels := map[string]string{}
+	maps.Copy(labels, c.DockerLabels)
 	if !c.IsEssential() {
 		labels["run.longshore.essential"] = "false"
 	}
 	b := &box{seen: agent.Seen{
-		ContainerID: spec.ContainerID, Epoch: spec.Epoch, RuntimeID: fmt.Sprintf("c%d", e.next), Created: true, Image: c.Image,
+		ContainerID: spec.ContainerID, Epoch: spec.Epoch, RuntimeID: fmt.Sprintf("c%d", e.next), Created: true, Image: c.Image, Digest: "sha256:" + c.Image,
 		TaskARN: spec.TaskARN, Cluster: spec.Cluster, Family: spec.Family, Revision: spec.Revision, Labels: labels,
 	}}
 	e.containers[spec.ContainerID] = b
@@ -109,6 +112,13 @@ func (e *Engine) Create(ctx context.Context, spec agent.Spec) (string, error) {
 func (e *Engine) Start(ctx context.Context, id agent.ContainerID) error {
 	if err := e.call(ctx, "start", id); err != nil {
 		return err
+	}
+	e.mu.Lock()
+	b := e.containers[id]
+	ran := b != nil && !b.seen.Created
+	e.mu.Unlock()
+	if ran {
+		return nil
 	}
 	return e.Run(id)
 }
@@ -170,13 +180,17 @@ func (e *Engine) Stop(ctx context.Context, id agent.ContainerID, timeout time.Du
 	}
 	e.mu.Lock()
 	b := e.containers[id]
-	deaf := b != nil && b.program.Deaf
-	e.mu.Unlock()
 	if b == nil {
+		e.mu.Unlock()
 		return nil
 	}
+	program := b.program
+	e.mu.Unlock()
 	code := 143
-	if deaf {
+	if program.Code != nil {
+		code = *program.Code
+	}
+	if program.Deaf {
 		code = 137
 		select {
 		case <-time.After(timeout):

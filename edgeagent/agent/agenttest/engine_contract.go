@@ -261,8 +261,6 @@ func strangers(b *bench) {
 	b.must(other.Stop(b.ctx, s.ContainerID, 0))
 	b.must(other.Remove(b.ctx, s.ContainerID))
 	b.must(other.RemoveTask(b.ctx, s.Task, s.Attempt))
-	_, err = other.Create(b.ctx, s)
-	b.kind(err, fault.Conflict)
 	if !b.observe(s.ContainerID).Running {
 		b.Fatal("the other instance stopped it")
 	}
