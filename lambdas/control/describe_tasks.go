@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/longshore-run/longshore/shared/logkey"
 	"github.com/longshore-run/longshore/shared/task"
 	"github.com/longshore-run/longshore/shared/taskdef"
 )
@@ -80,8 +81,8 @@ func (c *Control) views(ctx context.Context, tasks []*Task) ([]TaskView, error) 
 	var out []TaskView
 	for _, t := range tasks {
 		v, err := viewOf(t, definitions[DefinitionName(t.Family, t.Number)])
-		if err != nil {
-			return nil, err
+		if err != nil { // it is shown with less, and hides no other
+			c.Log.ErrorContext(ctx, "task not shown in full", logkey.Task, t.ID, logkey.Error, err)
 		}
 		if in := instances[t.Instance]; in != nil {
 			v.Zone, v.Connected = in.Zone, ledgers[t.Instance].Connected && t.Kept.IsZero()
@@ -102,10 +103,12 @@ func viewOf(t *Task, d *Definition) (TaskView, error) {
 	}
 	if len(t.Overrides) > 0 {
 		if v.Override, err = taskdef.DecodeOverride(t.Overrides); err != nil {
+			v.Definition = def
 			return v, fmt.Errorf("decode overrides of task %s: %w", t.ID, err)
 		}
 	}
 	if v.Definition, err = taskdef.Apply(def, v.Override); err != nil {
+		v.Definition = def
 		return v, fmt.Errorf("apply overrides of task %s: %w", t.ID, err)
 	}
 	return v, nil

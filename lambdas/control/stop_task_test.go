@@ -2,6 +2,7 @@ package control_test
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -215,6 +216,13 @@ func TestDescribeTasks_TellsWhatIsThereAndWhatIsNot(t *testing.T) {
 	}
 	if v := found[0]; v.Zone != "z1" || !v.Connected || v.Definition.Family != "web" || v.ShownContainers()[0].Status != task.ContainerPending {
 		t.Errorf("view is %+v", v)
+	}
+	old := r.task(b)
+	old.Overrides = json.RawMessage(`{"containerOverrides":[{"name":"main","fromARelease":"that allowed it"}]}`)
+	r.must(&old)
+	found, _, err = r.DescribeTasks(context.Background(), "default", []string{a, b})
+	if err != nil || len(found) != 2 || len(found[1].ShownContainers()) != 1 {
+		t.Errorf("with overrides that are read no more: %+v, %v", found, err)
 	}
 	gone := r.task(a)
 	gone.ExpiresAt = r.now
