@@ -45,6 +45,9 @@ func (t *Task) refuse(c *Container, r Result, now time.Time) bool {
 		if t.Refusal.Ports = r.Taken; len(r.Taken) == 0 {
 			t.Refusal.Ports = c.Ports
 		}
+		if len(t.Refusal.Ports) == 0 { // something else of the host's is taken
+			t.Refusal.Code = wire.RefusedAgent
+		}
 	}
 	return true
 }

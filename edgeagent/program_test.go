@@ -1,0 +1,317 @@
+//go:build docker
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+
+	"github.com/longshore-run/longshore/edgeagent/agent"
+	"github.com/longshore-run/longshore/edgeagent/internal/dockerengine"
+	"github.com/longshore-run/longshore/shared/task"
+	"github.com/longshore-run/longshore/shared/taskdef"
+	"github.com/longshore-run/longshore/shared/wire"
+	"github.com/longshore-run/longshore/test/emulator"
+	"github.com/longshore-run/longshore/test/image"
+)
+
+// program is the real binary with real queues and a real engine; the test is
+// the control plane.
+type program struct {
+	*testing.T
+	binary, dir, instance, image string
+	env                          []string
+	client                       *sqs.Client
+	engine                       *dockerengine.Engine
+	reports, beats, commands     string
+	cmd                          *exec.Cmd
+	exited                       chan error
+	heard                        []wire.Message
+}
+
+func newProgram(t *testing.T) *program {
+	t.Helper()
+	p := &program{T: t, dir: t.TempDir()}
+	var err error
+	if p.image, err = image.Ensure(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	cloud := emulator.Shared(t)
+	p.client = sqs.NewFromConfig(cloud.AWSConfig())
+	who, err := sts.NewFromConfig(cloud.AWSConfig()).GetCallerIdentity(t.Context(), &sts.GetCallerIdentityInput{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.instance = wire.InstanceID(*who.UserId)
+	p.reports, p.beats = p.queue("program-reports"), p.queue("program-heartbeats")
+	p.binary = filepath.Join(p.dir, "longshore-agent")
+	if out, err := exec.Command("go", "build", "-o", p.binary, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if p.engine, err = dockerengine.New(dockerHost(), p.instance, "default"); err != nil {
+		t.Fatal(err)
+	}
+	p.env = append(cloud.Env(), "PATH="+os.Getenv("PATH"), "DOCKER_HOST="+dockerHost(), "LONGSHORE_DATA_DIR="+filepath.Join(p.dir, "data"),
+		"LONGSHORE_REPORTS_QUEUE_URL="+p.reports, "LONGSHORE_HEARTBEATS_QUEUE_URL="+p.beats, "LONGSHORE_CLEANUP_WAIT=1s", "LONGSHORE_STOP_TIMEOUT=1s")
+	t.Cleanup(p.tidy)
+	return p
+}
+
+func dockerHost() string {
+	if h := os.Getenv("DOCKER_HOST"); h != "" {
+		return h
+	}
+	return "unix:///var/run/docker.sock"
+}
+
+// tidy leaves no process and no container.
+func (p *program) tidy() {
+	if p.cmd != nil && p.cmd.ProcessState == nil {
+		_ = p.cmd.Process.Kill()
+		<-p.exited
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	list, err := p.engine.List(ctx)
+	for _, s := range list {
+		err = errors.Join(err, p.engine.Stop(ctx, s.ContainerID, 0), p.engine.Remove(ctx, s.ContainerID))
+	}
+	if err := errors.Join(err, p.engine.Close()); err != nil {
+		p.Error(err)
+	}
+	if p.Failed() {
+		log, _ := os.ReadFile(filepath.Join(p.dir, "log"))
+		p.Logf("the agent's log:\n%s", log)
+	}
+}
+
+func (p *program) queue(name string) string {
+	p.Helper()
+	out, err := p.client.CreateQueue(p.Context(), &sqs.CreateQueueInput{QueueName: &name})
+	if err != nil {
+		p.Fatal(err)
+	}
+	return *out.QueueUrl
+}
+
+func (p *program) start() {
+	p.Helper()
+	log, err := os.OpenFile(filepath.Join(p.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		p.Fatal(err)
+	}
+	defer log.Close()
+	cmd := exec.Command(p.binary)
+	cmd.Env, cmd.Stdout, cmd.Stderr = p.env, log, log
+	if err := cmd.Start(); err != nil {
+		p.Fatal(err)
+	}
+	p.cmd, p.exited = cmd, make(chan error, 1)
+	exited := p.exited
+	go func() { exited <- cmd.Wait() }()
+}
+
+// signal ends the process, and returns its exit code.
+func (p *program) signal(s syscall.Signal) int {
+	p.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		p.Fatal(err)
+	}
+	return p.exit()
+}
+
+func (p *program) exit() int {
+	p.Helper()
+	select {
+	case <-p.exited:
+		return p.cmd.ProcessState.ExitCode()
+	case <-time.After(30 * time.Second):
+		p.Fatal("the agent does not end")
+		return 0
+	}
+}
+
+func (p *program) send(m wire.Message) {
+	p.Helper()
+	body, err := wire.Encode(m)
+	if err != nil {
+		p.Fatal(err)
+	}
+	if _, err := p.client.SendMessage(p.Context(), &sqs.SendMessageInput{QueueUrl: &p.commands, MessageBody: aws.String(string(body))}); err != nil {
+		p.Fatal(err)
+	}
+}
+
+// hear waits for a message that fits, of those that were not heard before.
+func hear[M wire.Message](p *program, what string, fits func(M) bool) M {
+	p.Helper()
+	for deadline := time.Now().Add(60 * time.Second); ; {
+		for i, m := range p.heard {
+			if m, ok := m.(M); ok && fits(m) {
+				p.heard = append(p.heard[:i:i], p.heard[i+1:]...)
+				return m
+			}
+		}
+		if time.Now().After(deadline) {
+			p.Fatalf("never heard %s; else heard: %+v", what, p.heard)
+		}
+		for _, url := range []string{p.reports, p.beats} {
+			out, err := p.client.ReceiveMessage(p.Context(), &sqs.ReceiveMessageInput{QueueUrl: &url, MaxNumberOfMessages: 10, VisibilityTimeout: 3600})
+			if err != nil {
+				p.Fatal(err)
+			}
+			for _, m := range out.Messages {
+				read, err := wire.Decode([]byte(*m.Body))
+				if err != nil {
+					p.Fatal(err)
+				}
+				p.heard = append(p.heard, read)
+			}
+		}
+		select {
+		case <-p.exited:
+			p.Fatalf("the agent ended while waiting for %s", what)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+func (p *program) status(n int, s task.Status) *wire.Report {
+	p.Helper()
+	return hear(p, fmt.Sprintf("task %d %s", n, s), func(r *wire.Report) bool { return r.Task == taskID(n) && r.Status == s })
+}
+
+func taskID(n int) string { return fmt.Sprintf("%02x%030x", n, n) }
+
+func (p *program) assign(n int, script string) {
+	p.Helper()
+	def := taskdef.TaskDefinition{Spec: taskdef.Spec{Family: "program", ContainerDefinitions: []taskdef.ContainerDefinition{{
+		Name: "app", Image: p.image, Memory: new(32), Command: []string{"sh", "-c", script},
+	}}}, Revision: 1}
+	p.send(&wire.Assign{
+		Header: wire.Header{Instance: p.instance}, Epoch: 100, Task: taskID(n), Attempt: 1, TaskARN: "arn:aws:ecs:us-east-1:000000000000:task/default/" + taskID(n),
+		Cluster: "default", Family: "program", Revision: 1, Definition: json.RawMessage(taskdef.Canonical(def)),
+	})
+}
+
+func (p *program) running(n int) agent.Seen {
+	p.Helper()
+	s, err := p.engine.Observe(p.Context(), agent.ContainerID{Task: taskID(n), Attempt: 1, Container: "app"})
+	if err != nil {
+		p.Fatal(err)
+	}
+	return s
+}
+
+func TestMain(m *testing.M) { emulator.Main(m) }
+
+// One life of an agent on a real engine and real queues: registered, a task
+// that ends by itself, one that outlives a SIGKILL and a SIGTERM of the agent,
+// clean-up after the acknowledgement and not before, and the end for good.
+func TestProgram_LivesADayOfATaskOnARealEngine(t *testing.T) {
+	p := newProgram(t)
+	p.start()
+	r := hear(p, "register", func(*wire.Register) bool { return true })
+	if r.CPU < 1024 || r.MemoryMiB < 128 || r.DockerVersion == "" || r.Attributes["ecs.os-type"] != "linux" {
+		t.Errorf("registered as %+v", r)
+	}
+	p.commands = p.queue("longshore-cmd-" + p.instance)
+	p.send(&wire.Welcome{Header: wire.Header{Instance: p.instance}, Incarnation: r.Incarnation, Cluster: "default", Epoch: 100, HeartbeatEveryS: 2})
+	hear(p, "a heartbeat of epoch 100", func(b *wire.Heartbeat) bool { return b.Epoch == 100 && b.Docker == wire.DockerOK && b.FreeDiskMiB > 0 })
+
+	p.assign(1, "sleep 1; exit 7")
+	p.status(1, task.Running)
+	end := p.status(1, task.Stopped)
+	if c := end.Containers[0]; c.ExitCode == nil || *c.ExitCode != 7 || c.RuntimeID == "" || c.ImageDigest == "" || end.Cause != task.ExitedCause {
+		t.Errorf("the end is %+v", end)
+	}
+
+	p.assign(2, "trap 'exit 5' TERM; sleep 1000 & wait")
+	first := p.status(2, task.Running)
+	before := p.running(2)
+	p.assign(1, "sleep 1; exit 7") // delivered again
+	p.signal(syscall.SIGKILL)
+	p.start()
+	again := hear(p, "a register after the kill", func(m *wire.Register) bool { return m.Session != r.Session })
+	if again.Incarnation != r.Incarnation || again.Epoch != 100 {
+		t.Errorf("registered again as %+v", again)
+	}
+	p.send(&wire.Welcome{Header: wire.Header{Instance: p.instance}, Incarnation: r.Incarnation, Cluster: "default", Epoch: 100, HeartbeatEveryS: 2})
+	hear(p, "an inventory with both", func(b *wire.Heartbeat) bool {
+		phases := map[string]wire.Phase{}
+		for _, e := range b.Inventory {
+			phases[e.Task] = e.Phase
+		}
+		return b.Session == again.Session && phases[taskID(1)] == wire.PhaseEnded && phases[taskID(2)] == wire.PhaseRunning
+	})
+	if now := p.running(2); now.RuntimeID != before.RuntimeID || !now.StartedAt.Equal(before.StartedAt) || !now.Running {
+		t.Errorf("after the kill the container is %+v, was %+v", now, before)
+	}
+	if code := p.signal(syscall.SIGTERM); code != exitOK {
+		t.Errorf("SIGTERM ended it with %d", code)
+	}
+	if now := p.running(2); !now.Running {
+		t.Error("SIGTERM of the agent ended a container")
+	}
+	p.start()
+	if s := p.running(1); s.Running || s.ExitCode == nil {
+		t.Errorf("the container of the end that was not acknowledged is %+v", s)
+	}
+	p.send(&wire.Ack{Header: wire.Header{Instance: p.instance}, Task: taskID(1), Attempt: 1})
+	p.send(&wire.Stop{Header: wire.Header{Instance: p.instance}, Task: taskID(2), Attempt: 1, Reason: "enough"})
+	end = p.status(2, task.Stopped)
+	if c := end.Containers[0]; c.ExitCode == nil || *c.ExitCode != 5 || end.Reason != "enough" || !end.StartedAt.Equal(first.StartedAt) {
+		t.Errorf("the end is %+v", end)
+	}
+	p.send(&wire.Ack{Header: wire.Header{Instance: p.instance}, Task: taskID(2), Attempt: 1})
+	p.await("both containers to be removed", func() bool {
+		list, err := p.engine.List(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(list) == 0
+	})
+	t.Logf("resident memory: %d KiB", p.resident())
+	p.send(&wire.Fence{Header: wire.Header{Instance: p.instance}, Incarnation: r.Incarnation, Epoch: 200, Terminal: true})
+	if code := p.exit(); code != exitTerminal {
+		t.Errorf("deregistered, it ended with %d", code)
+	}
+}
+
+func (p *program) await(what string, done func() bool) {
+	p.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !done(); {
+		if time.Now().After(deadline) {
+			p.Fatalf("waited in vain for %s", what)
+		}
+		<-time.After(50 * time.Millisecond)
+	}
+}
+
+func (p *program) resident() int {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	if err != nil {
+		p.Fatal(err)
+	}
+	for line := range strings.Lines(string(status)) {
+		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+			n, _ := strconv.Atoi(strings.Fields(rest)[0])
+			return n
+		}
+	}
+	return 0
+}
