@@ -39,7 +39,7 @@ func Resume(t Task) Task {
 	for i := range t.Containers {
 		c := &t.Containers[i]
 		if c.Phase.before(Starting) {
-			c.Phase = Waiting // what is made will be shown, or made once more
+			c.Phase, c.Shown.RuntimeID = Waiting, "" // what is made will be shown, or made once more
 		} else {
 			c.look = c.Phase != Stopped
 		}
@@ -69,7 +69,8 @@ func Observe(t Task, s Seen, now time.Time) Task {
 	case s.Running:
 		c.seenRunning(s)
 	case s.Created:
-		if c.busy == "" && c.Phase != Stopped && c.Phase != Running {
+		// Of one that was told to start this may be an old picture: it is looked at.
+		if c.busy == "" && c.Phase.before(Starting) {
 			c.Phase = Created
 		}
 	default:
