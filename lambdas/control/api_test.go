@@ -106,6 +106,9 @@ func (r *apiRig) instance(n int) string {
 		&control.Ledger{ID: id, Cluster: "default", Status: control.Active, Connected: true, Epoch: 7, SinceEpoch: 7, Registered: control.Held{CPU: 1024, MemoryMiB: 1024, TCP: []int{22}}},
 		&control.Lease{ID: id, Cluster: "default", Zone: "z1", Sent: r.now, Epoch: 7, Incarnation: "inc", Stage: control.StageConnected, StageSince: r.now},
 	)
+	if err := r.queue.EnsureInbox(context.Background(), id, "AROAEXAMPLE:"+id); err != nil {
+		r.t.Fatal(err)
+	}
 	r.store.CatchUp()
 	return id
 }

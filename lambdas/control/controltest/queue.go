@@ -3,10 +3,12 @@ package controltest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"sync"
 
 	"github.com/longshore-run/longshore/lambdas/control"
+	"github.com/longshore-run/longshore/shared/fault"
 	"github.com/longshore-run/longshore/shared/wire"
 )
 
@@ -35,35 +37,48 @@ func (q *Queue) Commands(ctx context.Context, commands ...wire.Message) error {
 	return q.Calls.do(ctx, "Commands", func() error {
 		q.mu.Lock()
 		defer q.mu.Unlock()
+		var errs []error
+		missing := map[string]bool{}
 		for _, m := range commands {
+			to := wire.HeaderOf(m).Instance
 			b, err := wire.Encode(m)
 			if err != nil {
-				return err
+				errs = append(errs, err)
+				continue
+			}
+			if _, ok := q.inboxes[to]; !ok {
+				if !missing[to] {
+					missing[to] = true
+					errs = append(errs, fault.New(fault.NotFound, "instance %s has no command queue", to))
+				}
+				continue
 			}
 			back, err := wire.Decode(b)
 			if err != nil {
 				return err
 			}
-			to := wire.HeaderOf(m).Instance
 			q.commands[to] = append(q.commands[to], back)
 		}
-		return nil
+		return errors.Join(errs...)
 	})
 }
 
 // KickAdmission implements control.Queue.
 func (q *Queue) KickAdmission(ctx context.Context, k control.Kick) error {
-	return q.Calls.do(ctx, "KickAdmission", func() error { q.kick(&q.kicks, k); return nil })
+	return q.Calls.do(ctx, "KickAdmission", func() error { return q.kick(&q.kicks, k) })
 }
 
 // KickServices implements control.Queue.
 func (q *Queue) KickServices(ctx context.Context, k control.Kick) error {
-	return q.Calls.do(ctx, "KickServices", func() error { q.kick(&q.services, k); return nil })
+	return q.Calls.do(ctx, "KickServices", func() error { return q.kick(&q.services, k) })
 }
 
-func (q *Queue) kick(into *[]control.Kick, k control.Kick) {
+func (q *Queue) kick(into *[]control.Kick, k control.Kick) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if k.Cluster == "" {
+		return fault.Field("cluster", "a kick must name its cluster")
+	}
 	if len(k.Tasks) > 10 {
 		panic("controltest: a kick carries at most 10 task ids")
 	}
@@ -71,6 +86,7 @@ func (q *Queue) kick(into *[]control.Kick, k control.Kick) {
 	var c control.Kick
 	_ = json.Unmarshal(b, &c)
 	*into = append(*into, c)
+	return nil
 }
 
 // Probe implements control.Queue.
@@ -88,6 +104,9 @@ func (q *Queue) EnsureInbox(ctx context.Context, instance, identity string) erro
 	return q.Calls.do(ctx, "EnsureInbox", func() error {
 		q.mu.Lock()
 		defer q.mu.Unlock()
+		if identity == "" {
+			return fault.Field("identity", "a command queue must have an owner")
+		}
 		q.inboxes[instance] = identity
 		return nil
 	})

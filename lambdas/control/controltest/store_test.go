@@ -21,6 +21,13 @@ func TestStore_PassesTheSuite(t *testing.T) {
 	})
 }
 
+func TestQueue_PassesTheSuite(t *testing.T) {
+	controltest.QueueSuite(t, func(*testing.T) (control.Queue, controltest.Receiver) {
+		q := controltest.NewQueue(&controltest.Calls{})
+		return q, q
+	})
+}
+
 // The suite would pass a record that it does not know.
 func TestEvery_HasEveryRecordThatControlDeclares(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "../record.go", nil, 0)

@@ -37,6 +37,7 @@ type Queue struct {
 var _ control.Queue = (*Queue)(nil)
 
 const (
+	kickTasks  = 10
 	attempts   = 3
 	maxBackoff = 500 * time.Millisecond
 )
@@ -79,6 +80,9 @@ func (q *Queue) KickServices(ctx context.Context, k control.Kick) error {
 func kickBody(k control.Kick) (string, error) {
 	if k.Cluster == "" {
 		return "", fault.Field("cluster", "a kick must name its cluster")
+	}
+	if len(k.Tasks) > kickTasks {
+		return "", fault.Field("tasks", "a kick names at most %d tasks, not %d", kickTasks, len(k.Tasks))
 	}
 	b, err := json.Marshal(k)
 	return string(b), err
