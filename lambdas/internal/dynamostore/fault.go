@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/longshore-run/longshore/shared/fault"
 )
@@ -45,7 +47,10 @@ func kindOf(err error) fault.Kind {
 	case "IdempotentParameterMismatchException":
 		return fault.Internal
 	default:
-		if _, throttled := retry.DefaultThrottleErrorCodes[code]; throttled || api.ErrorFault() == smithy.FaultServer {
+		if answer, ok := errors.AsType[*smithyhttp.ResponseError](err); ok && answer.HTTPStatusCode() >= http.StatusInternalServerError {
+			return fault.Unavailable
+		}
+		if _, throttled := retry.DefaultThrottleErrorCodes[code]; throttled {
 			return fault.Unavailable
 		}
 		return fault.Internal

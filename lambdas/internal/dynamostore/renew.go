@@ -13,8 +13,9 @@ import (
 	"github.com/longshore-run/longshore/shared/schema"
 )
 
-// renewTries bounds how often a renewal finds that another session came between.
-const renewTries = 4
+// renewTries bounds how often a renewal finds that another session or a
+// transaction came between.
+const renewTries = 5
 
 // Renew implements control.Store in one write on the item. Who sent the last
 // beat is part of the condition, because the sessions kept depend on it: the
@@ -25,8 +26,11 @@ func (s *Store) Renew(ctx context.Context, r control.Renewal) (*control.Lease, b
 		return nil, false, fault.New(fault.Invalid, "renew lease %q: its key is empty or too long", r.ID)
 	}
 	lease.Session = r.Session
-	for range renewTries {
+	for try := 1; try <= renewTries; try++ {
 		item, renewed, err := s.renew(ctx, r, lease)
+		if err != nil && kindOf(err) == fault.Conflict && pause(ctx, try) == nil {
+			continue // a transaction on the lease was in the way
+		}
 		if err != nil {
 			return nil, false, wrap(err, "renew lease %s", r.ID)
 		}
@@ -40,7 +44,7 @@ func (s *Store) Renew(ctx context.Context, r control.Renewal) (*control.Lease, b
 			return lease, renewed, nil
 		}
 	}
-	return nil, false, fault.New(fault.Unavailable, "renew lease %s: sessions keep coming between", r.ID)
+	return nil, false, fault.New(fault.Unavailable, "renew lease %s: others keep coming between", r.ID)
 }
 
 // renew tries once, on condition that the sessions are those of seen. It returns

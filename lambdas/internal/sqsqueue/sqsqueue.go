@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/longshore-run/longshore/lambdas/control"
 	"github.com/longshore-run/longshore/shared/fault"
@@ -133,11 +135,11 @@ func kindOf(err error) fault.Kind {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return fault.Unavailable
 	}
-	api, ok := errors.AsType[smithy.APIError](err)
-	if !ok {
-		return fault.Unavailable
+	if codeOf(err) == "" {
+		return fault.Unavailable // no answer: the network, or a body cut short
 	}
-	return kindOfCode(api.ErrorCode(), api.ErrorFault() == smithy.FaultServer)
+	answer, ok := errors.AsType[*smithyhttp.ResponseError](err)
+	return kindOfCode(codeOf(err), ok && answer.HTTPStatusCode() >= http.StatusInternalServerError)
 }
 
 // codeOf is SQS's code of an error, "" if it has none.
