@@ -1,6 +1,7 @@
 package emulator
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 )
 
@@ -23,7 +25,26 @@ func (p *Process) AWSConfig() aws.Config {
 		Region:       Region,
 		Credentials:  credentials.NewStaticCredentialsProvider(rootKey, rootKey, ""),
 		BaseEndpoint: aws.String(p.Endpoint()),
+		HTTPClient:   wholeBody{awshttp.NewBuildableClient()},
 	}
+}
+
+// wholeBody sends request bodies from memory. The SDK closes a body as soon as the answer begins,
+// and net/http, if it has not looked by then whether anything follows, takes that for a failed
+// write and closes the connection under the answer: one in a few thousand on a busy machine.
+type wholeBody struct{ http aws.HTTPClient }
+
+func (c wholeBody) Do(r *http.Request) (*http.Response, error) {
+	if r.Body == nil || r.ContentLength <= 0 {
+		return c.http.Do(r)
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, fmt.Errorf("read request body: %w", err)
+	}
+	whole := r.WithContext(r.Context())
+	whole.Body = io.NopCloser(bytes.NewReader(body))
+	return c.http.Do(whole)
 }
 
 // Env is the environment that makes AWS clients, the CDK command among them, talk to this

@@ -184,7 +184,7 @@ var commitTests = []suiteTest{
 // incrementAtOnce lets several workers add one to the same records many times,
 // as control's decide does: load, change, commit, again after a conflict.
 func incrementAtOnce(t *storeTest, both bool) {
-	const workers, times = 6, 15
+	const workers, times = 5, 10
 	id := newID()
 	var wg sync.WaitGroup
 	errs := make(chan error, workers)

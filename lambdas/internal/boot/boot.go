@@ -20,6 +20,7 @@ import (
 	"github.com/longshore-run/longshore/lambdas/internal/dynamostore"
 	"github.com/longshore-run/longshore/lambdas/internal/metric"
 	"github.com/longshore-run/longshore/lambdas/internal/sqsqueue"
+	"github.com/longshore-run/longshore/lambdas/internal/transport"
 	"github.com/longshore-run/longshore/shared/schema"
 	"github.com/longshore-run/longshore/shared/setting"
 )
@@ -51,6 +52,7 @@ func Start(ctx context.Context, lookup func(string) (string, bool), out io.Write
 	if err != nil {
 		return nil, fmt.Errorf("load AWS configuration: %w", err)
 	}
+	amazon.HTTPClient = transport.Client{HTTP: amazon.HTTPClient}
 	log := newLog(out, s.LogLevel)
 	queue := sqsqueue.New(amazon, s)
 	return &Function{

@@ -7,6 +7,7 @@ package dynamostore
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"time"
 
@@ -38,21 +39,24 @@ const (
 // times within their context's deadline; who decides repeats the decision.
 func New(config aws.Config, tables map[string]string, now func() time.Time) *Store {
 	client := dynamodb.NewFromConfig(config, func(o *dynamodb.Options) {
-		o.Retryer = retry.NewStandard(func(r *retry.StandardOptions) {
-			r.MaxAttempts, r.MaxBackoff = attempts, maxBackoff
-		})
+		o.Retryer = retryer(append(slices.Clone(retry.DefaultRetryables), retry.IsErrorRetryableFunc(cutShort)))
 	})
 	// A single conditional write that was made, but whose answer was lost, would
 	// fail its own condition when sent again and look like a conflict that never
 	// was. So only what DynamoDB surely did not do is repeated.
-	refused := retry.NewStandard(func(r *retry.StandardOptions) {
-		r.MaxAttempts, r.MaxBackoff = attempts, maxBackoff
-		r.Retryables = []retry.IsErrorRetryable{retry.RetryableErrorCode{Codes: retry.DefaultThrottleErrorCodes}}
+	refused := retryer([]retry.IsErrorRetryable{
+		retry.RetryableErrorCode{Codes: retry.DefaultThrottleErrorCodes}, retry.IsErrorRetryableFunc(refusedUnread),
 	})
 	return &Store{
 		client: client, tables: tables, now: now,
 		once: func(o *dynamodb.Options) { o.Retryer = refused },
 	}
+}
+
+func retryer(retryables []retry.IsErrorRetryable) aws.Retryer {
+	return retry.NewStandard(func(r *retry.StandardOptions) {
+		r.MaxAttempts, r.MaxBackoff, r.Retryables = attempts, maxBackoff, retryables
+	})
 }
 
 func (s *Store) table(role string) *string { return aws.String(s.tables[role]) }

@@ -23,9 +23,11 @@ import (
 func TestMain(m *testing.M) { emulator.Main(m) }
 
 func TestStore_OnTheEmulatorPassesTheSuite(t *testing.T) {
-	config := emulator.Shared(t).AWSConfig()
+	plain := emulator.Shared(t).AWSConfig()
 	controltest.StoreSuite(t, func(t *testing.T) control.Store {
-		return dynamostore.New(config, makeTables(t, dynamodb.NewFromConfig(config)), time.Now)
+		config := plain.Copy()
+		config.APIOptions = append(config.APIOptions, strict(t))
+		return dynamostore.New(config, makeTables(t, dynamodb.NewFromConfig(plain)), time.Now)
 	})
 }
 
@@ -75,4 +77,53 @@ func keySchema(k schema.Key) []types.KeySchemaElement {
 		out = append(out, types.KeySchemaElement{AttributeName: aws.String(k.Sort), KeyType: types.KeyTypeRange})
 	}
 	return out
+}
+
+// A newer version writes attributes that this one does not know, while both run.
+func TestStore_LeavesAttributesAloneThatItDoesNotKnow(t *testing.T) {
+	config := emulator.Shared(t).AWSConfig()
+	client := dynamodb.NewFromConfig(config)
+	names := makeTables(t, client)
+	s := dynamostore.New(config, names, time.Now)
+	one := &control.Task{ID: "a", Cluster: "c", Tags: map[string]string{"a": "b"}, Priority: 1}
+	lease := &control.Lease{ID: "i", Incarnation: "inc", Session: "s"}
+	if err := s.Commit(t.Context(), control.Put(one), control.Put(lease)); err != nil {
+		t.Fatal(err)
+	}
+	newer := func(role, id string) {
+		t.Helper()
+		_, err := client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
+			TableName: aws.String(names[role]), Key: map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: id}},
+			UpdateExpression: aws.String("SET #f = :v"), ExpressionAttributeNames: map[string]string{"#f": "future"},
+			ExpressionAttributeValues: map[string]types.AttributeValue{":v": &types.AttributeValueMemberS{Value: "kept"}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	newer(schema.Tasks, "a")
+	newer(schema.Leases, "i")
+	one.Tags, one.Priority = nil, 2
+	if err := s.Commit(t.Context(), control.Put(one)); err != nil {
+		t.Fatal(err)
+	}
+	one.Priority = 3
+	if err := s.Commit(t.Context(), control.Put(one), control.Put(lease)); err != nil {
+		t.Fatal(err)
+	}
+	if _, renewed, err := s.Renew(t.Context(), control.Renewal{ID: "i", Incarnation: "inc", Session: "s", Sent: time.Now()}); err != nil || !renewed {
+		t.Fatalf("renewed %v, %v", renewed, err)
+	}
+	for role, id := range map[string]string{schema.Tasks: "a", schema.Leases: "i"} {
+		out, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String(names[role]), Key: map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: id}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if future, ok := out.Item["future"].(*types.AttributeValueMemberS); !ok || future.Value != "kept" {
+			t.Errorf("%s: the unknown attribute is %v", role, out.Item["future"])
+		}
+		if _, there := out.Item["tags"]; there {
+			t.Error("a member that was cleared is still stored")
+		}
+	}
 }

@@ -89,3 +89,21 @@ func throttled(err error) bool {
 	canceled, ok := errors.AsType[*types.TransactionCanceledException](err)
 	return ok && len(canceled.CancellationReasons) > 0 && kindOfReasons(canceled.CancellationReasons) == fault.Unavailable
 }
+
+// cutShort says that an answer came, but could not be read.
+func cutShort(err error) aws.Ternary {
+	if _, ok := errors.AsType[*smithy.DeserializationError](err); ok {
+		return aws.TrueTernary
+	}
+	return aws.UnknownTernary
+}
+
+// refusedUnread says that a call was refused, whatever the reason that could not
+// be read: one refused was not made.
+func refusedUnread(err error) aws.Ternary {
+	answer, ok := errors.AsType[*smithyhttp.ResponseError](err)
+	if ok && answer.HTTPStatusCode()/100 == 4 && cutShort(err) == aws.TrueTernary {
+		return aws.TrueTernary
+	}
+	return aws.UnknownTernary
+}

@@ -184,6 +184,8 @@ func TestCommit_OfOneWriteIsNeverRepeatedWhenItMayHaveBeenMade(t *testing.T) {
 		"throttled, so surely not made":      {[]answer{failure("ProvisionedThroughputExceededException"), ok("{}")}, "", 2},
 		"throttled by the account, then not": {[]answer{failure("ThrottlingException"), ok("{}")}, "", 2},
 		"throttled for good":                 {[]answer{failure("ThrottlingException")}, fault.Unavailable, 3},
+		"done, in an answer cut short":       {[]answer{{200, `{"Attr`}, ok("{}")}, fault.Unavailable, 1},
+		"refused, in an answer cut short":    {[]answer{{400, `{"__ty`}, ok("{}")}, "", 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -244,7 +246,7 @@ func TestLoad_GivesUpWhenKeysAreLeftOutForGood(t *testing.T) {
 }
 
 func TestLoad_IsRepeatedWhateverWentWrong(t *testing.T) {
-	for _, first := range []answer{{-1, ""}, {500, "{}"}, failure("ThrottlingException")} {
+	for _, first := range []answer{{-1, ""}, {500, "{}"}, {200, `{"Item":{"id`}, failure("ThrottlingException")} {
 		p := play(t, first, ok(`{"Item":{"id":{"S":"a"},"version":{"N":"7"}}}`))
 		a := &control.Task{ID: "a"}
 		if err := p.Load(t.Context(), a); err != nil || a.Version != 7 {
@@ -254,7 +256,7 @@ func TestLoad_IsRepeatedWhateverWentWrong(t *testing.T) {
 }
 
 func TestLoad_OfAnAnswerCutShortIsUnavailable(t *testing.T) {
-	p := play(t, ok(`{"Item":{"id`))
+	p := play(t, ok(`{"Item":{"id`)) // each time
 	if err := p.Load(t.Context(), &control.Task{ID: "a"}); !fault.Is(err, fault.Unavailable) {
 		t.Fatalf("gave %v", err)
 	}
