@@ -174,7 +174,7 @@ func TestReportsHeldBack(t *testing.T) {
 			t.Errorf("task %d ran %d times", n, lines(n))
 		}
 	}
-	s.eventually(30*time.Second, "clean is the engine", func() bool { return s.containers(s.Agent(1).Instance) == 0 })
+	s.awaitClean(s.Agent(1), 30*time.Second)
 	if held := s.allFree(); held != "" {
 		t.Error(held)
 	}

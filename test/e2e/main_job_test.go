@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"encoding/json"
-	"fmt"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
@@ -171,8 +170,7 @@ func runStopPairs(t *testing.T, s *stack) {
 
 func nothingLeft(t *testing.T, s *stack) {
 	for n := 1; n <= 2; n++ {
-		instance := s.Agent(n).Instance
-		s.eventually(30*time.Second, fmt.Sprintf("empty is the engine for agent %d", n), func() bool { return s.containers(instance) == 0 })
+		s.awaitClean(s.Agent(n), 30*time.Second)
 	}
 	if held := s.allFree(); held != "" {
 		t.Error(held)

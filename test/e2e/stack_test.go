@@ -207,14 +207,26 @@ func (s *stack) aws(args ...string) string {
 	return s.tool("aws", append([]string{"ecs", "--endpoint-url", s.API()}, args...)...)
 }
 
-// containers counts an instance's containers on the engine.
-func (s *stack) containers(instance string) int {
+// awaitClean waits until an agent has left no container on the engine.
+func (s *stack) awaitClean(agent *local.Agent, most time.Duration) {
 	s.t.Helper()
-	all, err := local.Containers(s.t.Context(), instance)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return len(all)
+	var left []string
+	defer func() {
+		if len(left) > 0 {
+			s.t.Logf("left by agent %d: %s", agent.N, strings.Join(left, ", "))
+		}
+	}()
+	s.eventually(most, fmt.Sprintf("clean is the engine of agent %d", agent.N), func() bool {
+		all, err := local.Containers(s.t.Context(), agent.Instance)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		left = nil
+		for _, c := range all {
+			left = append(left, fmt.Sprintf("%s (%s, %s)", c.Names[0], c.State, c.Status))
+		}
+		return len(left) == 0
+	})
 }
 
 func (s *stack) tick() {
