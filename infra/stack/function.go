@@ -57,11 +57,10 @@ var memories = map[string]int{
 
 func (s *Stack) addFunctions() {
 	site := function.Site{
-		Dist:        s.option.Dist,
-		GOARCH:      s.option.GOARCH(),
-		Retain:      s.option.Retain,
-		LogDays:     s.option.LogDays,
-		Environment: setting.Env(s.control()),
+		Dist:    s.option.Dist,
+		GOARCH:  s.option.GOARCH(),
+		Retain:  s.option.Retain,
+		LogDays: s.option.LogDays,
 	}
 	about := map[string]string{
 		api:         "Longshore: the ECS operations",
@@ -78,6 +77,7 @@ func (s *Stack) addFunctions() {
 			Code:        Code(name),
 			MemoryMiB:   memories[name],
 			Timeout:     timeouts[name],
+			Environment: setting.Env(s.control(name)),
 			Allow:       s.allow(name),
 		}
 		if name == reaper {
@@ -87,10 +87,11 @@ func (s *Stack) addFunctions() {
 	}
 }
 
-// control is what every function is told: the tunable settings, and where
-// everything is.
-func (s *Stack) control() setting.Control {
+// control is what a function is told: the tunable settings, and where
+// everything is. readapi refuses to write by itself, before its role does.
+func (s *Stack) control(name string) setting.Control {
 	c := s.option.Control
+	c.ReadOnly = name == readapi
 	c.Region, c.Account, c.Partition = *s.Region(), *s.Account(), *s.Partition()
 	c.StackName = s.option.Name
 	c.TasksTable = *s.tables[schema.Tasks].TableName()

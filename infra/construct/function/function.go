@@ -27,8 +27,6 @@ type Site struct {
 	Retain bool
 	// LogDays is a key of Retentions.
 	LogDays int
-	// Environment is what shared/setting's Env made of the settings.
-	Environment map[string]string
 }
 
 // Props describes one function.
@@ -38,6 +36,8 @@ type Props struct {
 	Code      string
 	MemoryMiB int
 	Timeout   time.Duration
+	// Environment is what shared/setting's Env made of the settings.
+	Environment map[string]string
 	// Allow is what its role may do, besides writing its log.
 	Allow []identity.Statement
 	// RetryEvents says how long EventBridge's events wait for the function
@@ -66,7 +66,7 @@ func New(scope constructs.Construct, id string, site Site, p Props) Function {
 	}}, p.Allow...)
 	role := identity.NewFunctionRole(scope, id+"Role", p.Description, allow)
 	environment := map[string]*string{}
-	for name, value := range site.Environment {
+	for name, value := range p.Environment {
 		environment[name] = &value
 	}
 	props := &awslambda.FunctionProps{
