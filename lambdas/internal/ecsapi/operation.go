@@ -180,3 +180,6 @@ func missing(arns ...string) []failure {
 
 // Operations lists every operation of ECS, done or not, sorted.
 func Operations() []string { return slices.Sorted(maps.Keys(operations)) }
+
+// Done says whether an operation is done here; the others are refused by name.
+func Done(name string) bool { return operations[name] != nil }
