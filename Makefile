@@ -95,6 +95,18 @@ gen: need-go ## rewrite what is generated: the docs' tables of states and operat
 build: need-go ## functions into dist/lambda/ARCH, agent into dist/agent/ARCH
 	@tools/build $(ARCHS)
 
+# Generated pages are written, and compared, by the tests of the tables they show.
+GENERATED = $$(git grep -l --untracked '"update-docs"' -- '*_test.go' | xargs -n1 dirname | sort -u | sed 's|^|./|')
+
+.PHONY: gen
+gen: need-go ## write the pages of docs/design that show tables of the code
+	@go test -count=1 -run TheDocs $(GENERATED) -update-docs
+	@git status --short docs/design
+
+.PHONY: gen-check
+gen-check: need-go ## are those pages up to date? (test-unit asks it too)
+	@go test -count=1 -run TheDocs $(GENERATED)
+
 .PHONY: build-here
 build-here: need-go
 	@tools/build "$$(go env GOARCH)"
