@@ -86,11 +86,6 @@ house: need-go
 
 ##@ Build
 
-.PHONY: gen
-gen: need-go ## rewrite what is generated: the docs' tables of states and operations
-	@go test -count=1 ./shared/task -run TestDiagram -args -update-docs
-	@go test -count=1 ./lambdas/internal/ecsapi -run TestOperations_TheDocs -args -update-docs
-
 .PHONY: build
 build: need-go ## functions into dist/lambda/ARCH, agent into dist/agent/ARCH
 	@tools/build $(ARCHS)
