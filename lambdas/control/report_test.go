@@ -49,12 +49,15 @@ func TestReport_OlderEqualAndOfAnotherIncarnationChangeNothing(t *testing.T) {
 	e := host(t, w, "i")
 	id := e.given()
 	pending, running := e.report(id, 1, task.Pending), e.report(id, 1, task.Running)
-	for _, m := range []*wire.Report{running, pending, running} {
+	if err := w.IngestReport(ctx, e.sender(), running); err != nil {
+		t.Fatal(err)
+	}
+	before := w.Task(id)
+	for _, m := range []*wire.Report{pending, running} {
 		if err := w.IngestReport(ctx, e.sender(), m); err != nil {
 			t.Fatal(err)
 		}
 	}
-	before := w.Task(id)
 	if before.LastStatus != task.Running || before.N != running.N {
 		t.Fatalf("task %+v", before)
 	}
