@@ -1,6 +1,7 @@
 package control_test
 
 import (
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -478,5 +479,23 @@ func TestRefused_SixteenAreRemembered(t *testing.T) {
 	e.refuses(e.given(), 1)
 	if l = w.Ledger(e.id); len(l.Refusals) != 1 {
 		t.Fatalf("run out, and kept: %+v", l.Refusals)
+	}
+}
+
+func TestReport_ATaskCostsFewCalls(t *testing.T) {
+	w := controltest.NewWorld(t)
+	e := host(t, w, "i")
+	id := e.given()
+	for _, step := range []struct {
+		status task.Status
+		calls  string
+	}{
+		{task.Pending, "[Load Commit]"}, {task.Running, "[Load Commit]"}, {task.Stopped, "[Load Commit Commands KickAdmission]"},
+	} {
+		w.Memory.Calls.Reset()
+		e.reports(id, 1, step.status)
+		if _, names := w.Memory.Calls.Made(); fmt.Sprint(names) != step.calls {
+			t.Errorf("%s made %v", step.status, names)
+		}
 	}
 }

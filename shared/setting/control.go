@@ -35,8 +35,9 @@ type Control struct {
 	StoppedTasksFor time.Duration `env:"LONGSHORE_STOPPED_TASKS_FOR" def:"24h" min:"1h" max:"720h"`
 	KeepFor         time.Duration `env:"LONGSHORE_KEEP_FOR" def:"24h" min:"1m" max:"720h"`
 
-	// RegisterRoles lists the role names (or IAM user ids) whose sessions may
-	// register instances; "*" lets any sender that IAM let through register.
+	// RegisterRoles lists the ids of the roles (AROA…), or of IAM users, whose
+	// sessions may register instances: what SQS shows of a sender is an id, not a
+	// name. "*" lets any sender that IAM let through register.
 	RegisterRoles []string `env:"LONGSHORE_REGISTER_ROLES" def:"*"`
 	// SenderFromBody believes the identity a message claims. Emulators give
 	// every message the same SenderId; nothing but the local stack sets it.

@@ -55,7 +55,9 @@ func (s *Statechange) Handle(ctx context.Context, e events.SQSEvent) (events.SQS
 	}
 	b.heartbeats(ctx, heartbeats)
 	b.reports(ctx, reports)
-	return b.answer(ctx), nil
+	out := b.answer(ctx)
+	s.Log.InfoContext(ctx, "messages taken in", logkey.Count, len(e.Records), logkey.Result, len(out.BatchItemFailures))
+	return out, nil
 }
 
 // answer puts aside what is invalid and lists what is to come again.
