@@ -23,8 +23,10 @@ import (
 
 const (
 	longPoll = 20 * time.Second
-	// visibility is how soon a command that could not be judged comes again.
-	visibility = 30 * time.Second
+	// visibility is how soon a command comes again that could not be judged, or
+	// that went to an agent killed with its poll open: SQS does not know that the
+	// poller is gone. A command is journaled and deleted within milliseconds.
+	visibility = 10 * time.Second
 	// answer is how long SQS may take beyond the long poll: a connection that
 	// is only half there is given up then.
 	answer = 10 * time.Second
