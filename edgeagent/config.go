@@ -24,20 +24,19 @@ type settings struct {
 // readConfig reads the settings; the error names every fault.
 func readConfig(file string, lookup func(string) (string, bool), environ []string) (settings, error) {
 	c := settings{lookup: lookup}
-	names := slices.Collect(func(yield func(string) bool) {
-		for _, kv := range environ {
-			if name, _, _ := strings.Cut(kv, "="); !yield(name) {
-				return
-			}
+	var names []string
+	for _, kv := range environ {
+		if name, value, _ := strings.Cut(kv, "="); value != "" {
+			names = append(names, name)
 		}
-	})
+	}
 	if file != "" {
 		values, err := readEnvFile(file)
 		if err != nil {
 			return c, err
 		}
 		c.lookup = func(name string) (string, bool) {
-			if v, ok := lookup(name); ok {
+			if v, ok := lookup(name); ok && v != "" {
 				return v, true
 			}
 			v, ok := values[name]
@@ -45,7 +44,7 @@ func readConfig(file string, lookup func(string) (string, bool), environ []strin
 		}
 		for name, v := range values {
 			names = append(names, name)
-			if _, set := lookup(name); !set && strings.HasPrefix(name, "AWS_") {
+			if now, _ := lookup(name); now == "" && strings.HasPrefix(name, "AWS_") {
 				if err := os.Setenv(name, v); err != nil { // the AWS SDK reads the environment itself
 					return c, fmt.Errorf("%s: %s: %w", file, name, err)
 				}

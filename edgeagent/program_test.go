@@ -50,7 +50,7 @@ func newProgram(t *testing.T) *program {
 	if p.image, err = image.Ensure(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	cloud := emulator.Shared(t)
+	cloud := emulator.ForTest(t, emulator.Options{})
 	p.client = sqs.NewFromConfig(cloud.AWSConfig())
 	who, err := sts.NewFromConfig(cloud.AWSConfig()).GetCallerIdentity(t.Context(), &sts.GetCallerIdentityInput{})
 	if err != nil {
@@ -216,8 +216,6 @@ func (p *program) running(n int) agent.Seen {
 	}
 	return s
 }
-
-func TestMain(m *testing.M) { emulator.Main(m) }
 
 // One life of an agent on a real engine and real queues: registered, a task
 // that ends by itself, one that outlives a SIGKILL and a SIGTERM of the agent,
