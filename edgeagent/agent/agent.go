@@ -54,12 +54,12 @@ type Agent struct {
 
 	mu        sync.Mutex
 	runners   map[string]*runner
-	held      map[string]Command // commands that cannot be judged yet
+	held      map[string]holding // commands that cannot be judged yet
 	again     map[string]bool    // tasks whose end is to be said again
 	repeat    bool               // every end is due
 	recovered bool               // what the engine held at the start is known
 	welcomed  bool               // in this session, and the queue is there
-	confirmed time.Time          // when the control plane confirmed the epoch
+	confirmed time.Time          // when the control plane confirmed this epoch
 	terminal  chan struct{}      // closed when all is over
 	terminate func()             // closes it
 	ending    bool               // deregistered
@@ -92,7 +92,7 @@ func New(c Config) (*Agent, error) {
 	a := &Agent{
 		Config: c, instance: wire.InstanceID(c.Identity), book: b,
 		reports: newSignal(), beats: newSignal(), registers: newSignal(), cleanups: newSignal(),
-		runners: map[string]*runner{}, held: map[string]Command{}, again: map[string]bool{},
+		runners: map[string]*runner{}, held: map[string]holding{}, again: map[string]bool{},
 		terminal: make(chan struct{}),
 	}
 	a.terminate = sync.OnceFunc(func() { close(a.terminal) })

@@ -182,12 +182,12 @@ func (a *Agent) resync(m *wire.Resync) error {
 // welcome takes in what the control plane says of this instance. What is meant
 // for another incarnation is ignored, and the epoch never goes down.
 func (a *Agent) welcome(m *wire.Welcome) (bool, error) {
-	mine := false
+	mine, raised := false, false
 	err := a.book.update(func(p *page) error {
 		if m.Incarnation != p.meta.Incarnation || m.Epoch < p.meta.Epoch {
 			return nil
 		}
-		mine = true
+		mine, raised = true, m.Epoch > p.meta.Epoch
 		meta := p.edit()
 		meta.Epoch, meta.InstanceARN = m.Epoch, m.ContainerInstanceARN
 		meta.HeartbeatEvery = seconds(m.HeartbeatEveryS)
@@ -216,20 +216,20 @@ func (a *Agent) welcome(m *wire.Welcome) (bool, error) {
 		a.Log.Info("welcomed", logkey.Epoch, m.Epoch, logkey.Cluster, m.Cluster)
 	}
 	a.registers.ring()
-	a.confirm()
+	a.confirm(raised)
 	return true, nil
 }
 
 // fence raises the epoch and has what is closed stopped, in one transaction.
 func (a *Agent) fence(m *wire.Fence) (bool, error) {
-	mine, old := false, false
+	mine, old, raised := false, false, false
 	var stops []string
 	err := a.book.update(func(p *page) error {
 		if mine = m.Incarnation == p.meta.Incarnation; !mine || m.Reason == wire.DuplicateIdentity {
 			return nil
 		}
 		old = m.Epoch < p.meta.Epoch
-		if m.Epoch > p.meta.Epoch {
+		if raised = m.Epoch > p.meta.Epoch; raised {
 			p.edit().Epoch = m.Epoch
 		}
 		for _, c := range m.Closed { // what is closed stays so
@@ -266,15 +266,17 @@ func (a *Agent) fence(m *wire.Fence) (bool, error) {
 	}
 	a.checkEnd()
 	if !old {
-		a.confirm()
+		a.confirm(raised)
 	}
 	return true, nil
 }
 
 // confirm is after the control plane has said which epoch this is.
-func (a *Agent) confirm() {
+func (a *Agent) confirm(raised bool) {
 	a.mu.Lock()
-	a.confirmed = a.Now()
+	if raised || a.confirmed.IsZero() {
+		a.confirmed = a.Now()
+	}
 	a.mu.Unlock()
 	a.beats.ring()
 	a.reports.ring()

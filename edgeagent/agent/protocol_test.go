@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -415,22 +416,23 @@ func TestStop_OfSomethingUnknownWaitsWhileTheEngineIsRead(t *testing.T) {
 
 func TestJournal_ThatCannotBeWrittenStopsEverythingAndLosesNothing(t *testing.T) {
 	bubble(t, func(r *rig) {
-		r.up()
 		full := errors.New("no space left on device")
-		fail := true
+		var fail atomic.Bool
 		r.journal.OnCommit = func(_ agent.Change, done bool) error {
-			if fail && !done {
+			if fail.Load() && !done {
 				return full
 			}
 			return nil
 		}
+		r.up()
+		fail.Store(true)
 		r.put(r.assign(1, 1))
 		r.pass(2 * time.Minute)
 		r.starts(1, 1, 0)
 		if n := r.inbox.Len(); n != 1 {
 			t.Errorf("%d commands are in the queue", n)
 		}
-		fail = false
+		fail.Store(false)
 		r.pass(2 * time.Minute)
 		r.starts(1, 1, 1)
 		r.down()
@@ -567,41 +569,62 @@ func TestTombstone_IsKeptForRunningTimeAlone(t *testing.T) {
 	})
 }
 
+// waiting puts ends that nobody has acknowledged into the journal.
+func (r *rig) waiting(from, to int) {
+	r.t.Helper()
+	meta := r.state().Meta
+	c := agent.Change{Meta: &meta}
+	meta.Epoch, meta.Rebuilt = 100, true
+	for n := from; n < to; n++ {
+		meta.N++
+		var rec agent.Record
+		rec.N, rec.Epoch = meta.N, 100
+		rec.State.ID, rec.State.Attempt, rec.State.Status, rec.State.Desired = id(n), 1, task.Stopped, task.DesiredStopped
+		c.Put = append(c.Put, rec)
+	}
+	if err := r.journal.Commit(c); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
 func TestWaiting_AThousandEndsNeedNoGoroutineOrTimerEach(t *testing.T) {
-	bubble(t, func(r *rig) {
-		r.set(func() { r.acks = false })
-		r.engine.OnStart = exits(0, time.Second)
-		r.up()
-		r.pass(time.Minute)
-		before := runtime.NumGoroutine()
-		for n := range 1000 {
-			r.inbox.Put(r.assign(n, 1))
-		}
-		r.pass(5 * time.Minute)
-		if got := len(r.state().Tasks); got != 1000 {
-			t.Fatalf("%d tasks", got)
-		}
-		if n := runtime.NumGoroutine(); n > before+2 {
-			t.Errorf("%d goroutines, %d before", n, before)
-		}
-		if n := len(last[*wire.Heartbeat](r).Inventory); n != 1000 {
-			t.Errorf("an inventory of %d", n)
-		}
-		r.down()
-	})
+	goroutines := func(waiting int) (n int) {
+		bubble(t, func(r *rig) {
+			r.set(func() { r.acks = false })
+			r.engine.OnStart = exits(0, time.Second)
+			r.waiting(0, waiting)
+			r.up()
+			for n := range 50 {
+				r.inbox.Put(r.assign(2000+n, 1))
+			}
+			r.pass(5 * time.Minute)
+			if got := len(r.state().Tasks); got != waiting+50 {
+				t.Fatalf("%d tasks", got)
+			}
+			if got := len(last[*wire.Heartbeat](r).Inventory); got != waiting+50 {
+				t.Errorf("an inventory of %d", got)
+			}
+			n = runtime.NumGoroutine()
+			r.down()
+		})
+		return n
+	}
+	few, many := goroutines(0), goroutines(950)
+	if many > few+1 {
+		t.Errorf("%d goroutines with 50 waiting ends, %d with 1000", few, many)
+	}
 }
 
 func TestInventory_IsNeverTooLong(t *testing.T) {
 	bubble(t, func(r *rig) {
-		r.up()
-		for n := range wire.MaxInventory + 5 {
-			r.inbox.Put(r.stop(n, 1))
-		}
 		r.set(func() { r.acks = false })
-		r.pass(5 * time.Minute)
-		r.put(r.assign(5000, 1))
+		r.waiting(0, wire.MaxInventory-1)
+		r.up()
+		r.put(r.assign(5000, 1), r.assign(5001, 1))
 		r.pass(2 * time.Minute)
-		r.starts(5000, 1, 0)
+		if n := r.engine.Starts(app(5000, 1)) + r.engine.Starts(app(5001, 1)); n != 1 {
+			t.Errorf("%d of two tasks run, and there is room for one", n)
+		}
 		r.down()
 	})
 }
@@ -641,6 +664,97 @@ func TestGarbage_IsDroppedAndHoldsUpNothing(t *testing.T) {
 		if n := r.inbox.Len(); n != 0 {
 			t.Errorf("%d commands are left", n)
 		}
+		r.down()
+	})
+}
+
+func TestEngine_ThatHangsWhileItIsReadIsReported(t *testing.T) {
+	bubble(t, func(r *rig) {
+		var hang atomic.Bool
+		r.engine.Script = func(ctx context.Context, verb string, _ agent.ContainerID) error {
+			if hang.Load() && (verb == "list" || verb == "ping") {
+				deadline := 10 * time.Minute
+				if verb == "ping" {
+					deadline = 10 * time.Second
+				}
+				select {
+				case <-ctx.Done():
+				case <-time.After(deadline):
+				}
+				return fault.New(fault.Unavailable, "no answer")
+			}
+			return nil
+		}
+		r.up()
+		r.put(r.assign(1, 1))
+		hang.Store(true)
+		r.engine.CutStreams()
+		r.pass(time.Minute)
+		if b := last[*wire.Heartbeat](r); b.Docker != wire.DockerImpaired {
+			t.Errorf("the beat is %+v", b)
+		}
+		hang.Store(false)
+		r.pass(11 * time.Minute) // the list that hangs ends by its deadline
+		if b := last[*wire.Heartbeat](r); b.Docker != wire.DockerOK {
+			t.Errorf("the beat is %+v", b)
+		}
+		r.expect(1, "RUNNING")
+		r.down()
+	})
+}
+
+// A command that waits in memory outlives neither its copy in the queue nor the
+// tombstone that would answer it.
+func TestAssign_ThatWaitedTooLongInMemoryIsForgotten(t *testing.T) {
+	bubble(t, func(r *rig) {
+		r.up()
+		early := r.assign(1, 1)
+		early.Epoch = 300
+		r.put(early)
+		r.pass(time.Minute)
+		r.inbox.Purge() // its retention is over
+		r.put(r.stop(1, 1))
+		r.pass(6 * time.Hour)
+		if n := len(r.state().Tasks); n != 0 {
+			t.Fatalf("%d records: the tombstone should be forgotten by now", n)
+		}
+		r.put(r.welcome("first", 300))
+		r.pass(time.Minute)
+		r.starts(1, 1, 0)
+		r.down()
+	})
+}
+
+func TestRegister_WithNothingToOfferSaysSo(t *testing.T) {
+	bubble(t, func(r *rig) {
+		r.setting.ReservedMemoryMiB = 1 << 20
+		r.up()
+		r.pass(time.Minute)
+		if n := len(sent[*wire.Register](r)); n != 0 {
+			t.Errorf("%d registers", n)
+		}
+		if !strings.Contains(r.logs.String(), "LONGSHORE_RESERVED_MEMORY") {
+			t.Error("it was not said")
+		}
+		r.down()
+	})
+}
+
+// A task of two containers, one of which is not essential: what is told of each.
+func TestTask_WithAHelperTellsOfEachContainer(t *testing.T) {
+	bubble(t, func(r *rig) {
+		r.up()
+		r.put(r.assign(1, 1,
+			taskdef.ContainerDefinition{Name: "app", Image: "busybox"},
+			taskdef.ContainerDefinition{Name: "helper", Image: "busybox", Essential: new(false)}))
+		helper := app(1, 1)
+		helper.Container = "helper"
+		r.engine.Exit(helper, 3)
+		r.pass(time.Second)
+		r.ended(1, "RUNNING 3")
+		r.engine.Exit(app(1, 1), 0)
+		r.pass(time.Second)
+		r.ended(1, "STOPPED 0 3")
 		r.down()
 	})
 }

@@ -97,8 +97,10 @@ func (a *Agent) drop(ctx context.Context, receipts []string) {
 func (a *Agent) retryHeld() {
 	a.mu.Lock()
 	held := make([]Command, 0, len(a.held))
-	for _, c := range a.held {
-		held = append(held, c)
+	for _, h := range a.held {
+		if a.Now().Sub(h.since) < mostHeld {
+			held = append(held, h.Command)
+		}
 	}
 	clear(a.held)
 	a.mu.Unlock()
@@ -107,11 +109,20 @@ func (a *Agent) retryHeld() {
 	}
 }
 
+// holding is a command in memory. The queue has it too and brings it again; a
+// copy that has not come again for long is forgotten: its tombstone may be too.
+type holding struct {
+	Command
+	since time.Time
+}
+
+const mostHeld = 5 * time.Minute
+
 // hold keeps a command until it can be judged; the queue keeps it too.
 func (a *Agent) hold(c Command, key string, why string) bool {
 	a.mu.Lock()
 	_, known := a.held[key]
-	a.held[key] = c // the newest receipt
+	a.held[key] = holding{c, a.Now()} // with the newest receipt
 	a.mu.Unlock()
 	if !known {
 		a.Log.Info("command waits", logkey.Message, key, logkey.Reason, why)

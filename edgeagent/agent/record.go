@@ -75,6 +75,7 @@ func (r *Record) message(instance, incarnation string) wire.Message {
 	for _, c := range s.Containers {
 		shown := c.Shown
 		shown.Reason = clip(shown.Reason)
+		shown.Bindings = shown.Bindings[:min(len(shown.Bindings), wire.MaxPorts)]
 		m.Containers = append(m.Containers, shown)
 	}
 	return m

@@ -1,8 +1,10 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/longshore-run/longshore/edgeagent/internal/supervise"
@@ -39,8 +41,10 @@ func (a *Agent) watch(ctx context.Context) {
 }
 
 func (a *Agent) follow(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(ctx)
+	var pulse sync.WaitGroup
+	defer pulse.Wait()
+	defer cancel(nil)
 	info, err := a.Engine.Info(ctx)
 	if err != nil {
 		return err
@@ -49,33 +53,39 @@ func (a *Agent) follow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// An engine that hangs is noticed also while a long list is read.
+	pulse.Go(func() { cancel(a.ping(ctx)) })
 	if err := a.look(ctx, &info); err != nil {
-		return err
+		return cmp.Or(context.Cause(ctx), err)
 	}
 	a.setHealth("")
 	recheck := time.NewTicker(a.backoff(0, a.Setting.RecheckEach, a.Setting.RecheckEach))
 	defer recheck.Stop()
-	ping := time.NewTicker(pingEvery)
-	defer ping.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
+			return context.Cause(ctx)
 		case s, ok := <-events:
 			if !ok {
-				return errStream
+				return cmp.Or(context.Cause(ctx), errStream)
 			}
 			a.route(s)
 		case <-recheck.C: // T10
 			if err := a.look(ctx, nil); err != nil {
-				return err
-			}
-		case <-ping.C:
-			if err := a.Engine.Ping(ctx); err != nil {
-				return err
+				return cmp.Or(context.Cause(ctx), err)
 			}
 		}
 	}
+}
+
+// ping asks a quiet engine whether it lives, until it does not.
+func (a *Agent) ping(ctx context.Context) error {
+	for sleep(ctx, pingEvery, nil) {
+		if err := a.Engine.Ping(ctx); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
 }
 
 // look reads everything the engine has and compares.

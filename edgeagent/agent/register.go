@@ -28,7 +28,10 @@ func (a *Agent) register(ctx context.Context) {
 			}
 			continue
 		case !ready: // what the engine holds and has is not known yet
-			if !sleep(ctx, mostWait, a.registers) {
+			if a.isRecovered() {
+				a.Log.Error("not registered: there is nothing to offer; see LONGSHORE_CPU, LONGSHORE_MEMORY and LONGSHORE_RESERVED_MEMORY", "cpu", m.CPU, "memory", m.MemoryMiB)
+			}
+			if !sleep(ctx, namedAfter, a.registers) {
 				return
 			}
 			continue

@@ -224,7 +224,13 @@ func TestLostJournal_NothingIsSaidBeforeTheEngineWasRead(t *testing.T) {
 // The whole of a few lives, with the agent killed between any two of its calls.
 func TestKill_BetweenAnyTwoCallsNothingRunsTwiceAndNothingIsForgotten(t *testing.T) {
 	calls := 0
-	scenario(t, func(r *rig) { r.onCall = func(string, bool) { calls++ } })
+	scenario(t, func(r *rig) {
+		r.onCall = func(string, bool) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			calls++
+		}
+	})
 	if calls < 100 {
 		t.Fatalf("the scenario makes %d calls", calls)
 	}

@@ -80,6 +80,13 @@ func (q *Inbox) Return(receipt string) {
 	q.wake()
 }
 
+// Purge drops every command, as the end of their retention does.
+func (q *Inbox) Purge() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.messages = nil
+}
+
 // Len is how many commands are there, hidden ones included.
 func (q *Inbox) Len() int {
 	q.mu.Lock()

@@ -53,7 +53,7 @@ func Resume(t Task) Task {
 func Observe(t Task, s Seen, now time.Time) Task {
 	t = t.Clone()
 	c := t.container(s.Container)
-	if c == nil || s.RuntimeID != "" && c.Shown.RuntimeID != "" && s.RuntimeID != c.Shown.RuntimeID {
+	if c == nil || c.isOther(s.RuntimeID) {
 		return t
 	}
 	if s.Gone {
@@ -77,6 +77,11 @@ func Observe(t Task, s Seen, now time.Time) Task {
 		c.seenEnded(s, now)
 	}
 	return t
+}
+
+// isOther says whether a runtime id is that of another container than is known.
+func (c *Container) isOther(runtimeID string) bool {
+	return runtimeID != "" && c.Shown.RuntimeID != "" && runtimeID != c.Shown.RuntimeID
 }
 
 func (c *Container) learn(s Seen) {
@@ -245,6 +250,9 @@ func (t *Task) didCreate(c *Container, r Result, now time.Time) {
 // didTouch is after a Start, Stop or Look: what the container shows counts, not
 // what the verb said.
 func (t *Task) didTouch(c *Container, r Result, now time.Time) Task {
+	if r.Seen != nil && c.isOther(r.Seen.RuntimeID) {
+		r.Seen = &Seen{Container: c.Name, Gone: true}
+	}
 	switch {
 	case r.Seen == nil: // it could not be seen: look again, start nothing blindly
 		if c.Phase != Stopped {
