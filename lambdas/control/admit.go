@@ -39,13 +39,19 @@ func (c *Control) Admit(ctx context.Context, k Kick) error {
 	for _, fault := range out.Faults {
 		c.Log.ErrorContext(ctx, "task can not be judged", logkey.Cluster, k.Cluster, logkey.Error, fault)
 	}
-	var errs []error
+	errs := p.errs
 	for _, instance := range p.order(out.Assign) {
 		for chunk := range slices.Chunk(p.shares[instance], tasksPerCommit) {
 			if p.out(ctx) {
+				p.next = p.state.Cursor // the next pass starts where this one did
 				break
 			}
-			errs = append(errs, c.admitOn(ctx, instance, chunk, p))
+			// What failed has left the records in memory as they were to be: the
+			// instance is left to the next pass, which reads it again.
+			if err := c.admitOn(ctx, instance, chunk, p); err != nil {
+				errs = append(errs, err)
+				break
+			}
 		}
 	}
 	errs = append(errs, c.writeReasons(ctx, p, out.Reasons), c.writeQueueState(ctx, p, out.Earmark))
@@ -65,6 +71,7 @@ type pass struct {
 	ledgers   map[string]*Ledger
 	groups    map[string]map[string]int
 	shares    map[string][]string // tasks by instance, filled by order
+	errs      []error             // of single tasks, which hold up no other
 }
 
 func (p *pass) out(ctx context.Context) bool {
@@ -89,7 +96,7 @@ func (c *Control) newPass(ctx context.Context, k Kick) (*pass, error) {
 	}
 	if len(p.tasks) == 0 && p.state.EarmarkTask == "" && p.state.Cursor == p.next {
 		c.measureQueue(p, nil)
-		return nil, nil
+		return nil, errors.Join(p.errs...)
 	}
 	if err := p.readInstances(ctx, k); err != nil {
 		return nil, err
@@ -126,8 +133,8 @@ func (p *pass) readTasks(ctx context.Context, k Kick) error {
 		switch {
 		case t.LastStatus != task.Provisioning || t.Cluster != k.Cluster:
 		case p.overdue(t):
-			if err := p.c.expire(ctx, t); err != nil {
-				return err
+			if !p.out(ctx) {
+				p.errs = append(p.errs, p.c.expire(ctx, t))
 			}
 		default:
 			p.tasks[t.ID] = t
@@ -170,9 +177,19 @@ func (c *Control) withdrawTask(ctx context.Context, id string, why func(*Task) e
 	return err
 }
 
+// roams says whether any task may go to more than one instance.
+func (p *pass) roams() bool {
+	for _, t := range p.tasks {
+		if t.Pinned == "" {
+			return true
+		}
+	}
+	return false
+}
+
 func (p *pass) readInstances(ctx context.Context, k Kick) error {
 	ids := []string{k.Instance}
-	for after := ""; ; {
+	for after := ""; p.roams(); {
 		more, next, err := p.c.Store.InstanceIDs(ctx, k.Cluster, Page{After: after})
 		if err != nil {
 			return err
@@ -320,49 +337,6 @@ func (c *Control) assign(ctx context.Context, tasks ...*Task) error {
 func (p *pass) instance(id string) *Instance {
 	i := slices.IndexFunc(p.instances, func(in *Instance) bool { return in.ID == id })
 	return p.instances[i]
-}
-
-// AdmitNow decides at once about a task that is not stored yet and is not to
-// wait: it is stored as admitted, in one transaction with also, or not at all.
-// The reason, in ECS's words, is "" if it was admitted.
-func (c *Control) AdmitNow(ctx context.Context, t *Task, also ...Write) (reason string, err error) {
-	p := &pass{c: c, now: c.Now(), tasks: map[string]*Task{t.ID: t}, ledgers: map[string]*Ledger{}, groups: map[string]map[string]int{}, shares: map[string][]string{}}
-	p.state = &QueueState{Cluster: t.Cluster}
-	waiting := *t
-	err = c.decide(ctx, "admit task "+t.ID, func() ([]Write, error) {
-		*t = waiting
-		p.instances = nil
-		if err := c.Store.Load(ctx, p.state); err != nil {
-			return nil, err
-		}
-		if err := p.readInstances(ctx, Kick{Cluster: t.Cluster}); err != nil {
-			return nil, err
-		}
-		if err := p.readGroups(ctx); err != nil {
-			return nil, err
-		}
-		in := p.input()
-		in.StarvationAge = 1 << 62 // a task that does not wait earmarks nothing
-		out := placement.Plan(in)
-		if len(out.Assign) == 0 {
-			reason = out.Reasons[t.ID]
-			return nil, errGiveUp
-		}
-		l := p.ledgers[out.Assign[0].Instance]
-		if err := admit(t, l, p.instance(l.ID), c.Now()); err != nil {
-			return nil, fault.Wrap(fault.Conflict, err, "plan and ledger differ")
-		}
-		reason = ""
-		return append([]Write{Put(t), Put(l)}, also...), nil
-	})
-	if err != nil || reason != "" {
-		*t = waiting
-		return reason, err
-	}
-	if err := c.assign(ctx, t); err != nil {
-		c.Log.ErrorContext(ctx, "assign not made; the sweep tries again", logkey.Task, t.ID, logkey.Error, err)
-	}
-	return "", nil
 }
 
 // writeReasons stores why tasks wait where that has changed.

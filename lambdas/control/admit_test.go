@@ -2,6 +2,7 @@ package control_test
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -272,5 +273,107 @@ func TestAdmitNow_StoresAnAdmittedTaskOrNothing(t *testing.T) {
 	tasks := w.Memory.Tasks()
 	if len(tasks) != 1 || tasks[first.ID].LastStatus != task.Pending || len(assigned(t, w, i)) != 1 {
 		t.Fatalf("%+v", tasks)
+	}
+}
+
+// firstCall is the number of the first call of a name that a use case makes.
+func firstCall(t *testing.T, w *controltest.World, name string, run func()) int {
+	t.Helper()
+	w.Memory.Calls.Reset()
+	run()
+	_, names := w.Memory.Calls.Made()
+	at := slices.Index(names, name)
+	if at < 0 {
+		t.Fatalf("no %s among %v", name, names)
+	}
+	return at + 1
+}
+
+func TestAdmit_AFailedTransactionChargesNothingInTheNextOne(t *testing.T) {
+	build := func() (*controltest.World, string) {
+		w := controltest.NewWorld(t)
+		i := w.AddInstance("i", control.Held{CPU: 10000, MemoryMiB: 1000})
+		for range 60 { // more than one transaction takes
+			w.AddTask(small)
+		}
+		w.Memory.CatchUp()
+		return w, i
+	}
+	pass := func(w *controltest.World) { _ = w.Admit(ctx, control.Kick{Cluster: "default"}) }
+	w, _ := build()
+	at := firstCall(t, w, "Commit", func() { pass(w) })
+	w, i := build()
+	w.Memory.Calls.FailAt(at, fault.Unavailable)
+	pass(w) // every commit is checked: the ledger holds what its tasks hold
+	w.Memory.Calls.Reset()
+	w.MustAdmit()
+	if l := w.Ledger(i); l.Open != 60 || l.Held.CPU != 6000 {
+		t.Errorf("ledger %+v", l)
+	}
+}
+
+func TestAdmitNow_LeavesRoomThatIsKeptForAStarvingTask(t *testing.T) {
+	w := controltest.NewWorld(t)
+	i := w.AddInstance("i", control.Held{CPU: 1000, MemoryMiB: 100})
+	w.AddTask(taskdef.Resources{CPU: 100, MemoryMiB: 50})
+	w.MustAdmit()
+	big := w.AddTask(taskdef.Resources{CPU: 1000, MemoryMiB: 100})
+	w.Clock.Move(w.Setting.StarvationAge + time.Second)
+	w.MustAdmit()
+	hasty := func() (string, *control.Task) {
+		job := &control.Task{ID: w.NewID(), Cluster: "default", LastStatus: task.Provisioning, DesiredStatus: task.DesiredRunning, Attempt: 1,
+			Family: "app", Number: 1, Group: "family:app", Needs: small, NoWait: true, CreatedAt: w.Clock.Now()}
+		reason, err := w.AdmitNow(ctx, job)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return reason, job
+	}
+	if reason, _ := hasty(); reason != "RESERVED" || w.Ledger(i).Open != 1 {
+		t.Errorf("reason %q: the room of %s went to one that does not wait", reason, big.ID)
+	}
+	if _, err := w.StopTask(ctx, "default", big.ID, ""); err != nil {
+		t.Fatal(err)
+	}
+	if reason, _ := hasty(); reason != "" { // nobody starves any more
+		t.Errorf("reason %q after the starving task was stopped", reason)
+	}
+}
+
+func TestAdmitNow_OfAPinnedTaskReadsItsInstanceAlone(t *testing.T) {
+	w := controltest.NewWorld(t)
+	i := w.AddInstance("i", room)
+	w.AddInstance("j", room)
+	w.Memory.CatchUp()
+	w.Memory.Calls.Reset()
+	run, err := w.StartTask(ctx, control.StartTaskRequest{TaskRequest: control.TaskRequest{Cluster: "default", Definition: "app:1"}, Instances: []string{i}})
+	if err != nil || len(run.Tasks) != 1 {
+		t.Fatalf("%+v %v", run, err)
+	}
+	if _, names := w.Memory.Calls.Made(); slices.Contains(names, "InstanceIDs") {
+		t.Errorf("the cluster's instances were listed for one: %v", names)
+	}
+}
+
+func TestAdmit_OneTaskThatCanNotBeEndedHoldsUpNoOther(t *testing.T) {
+	build := func() (*controltest.World, string) {
+		w := controltest.NewWorld(t)
+		w.AddInstance("i", room)
+		w.AddTask(small, func(t *control.Task) { t.MaxWait = time.Second })
+		job := w.AddTask(small)
+		w.Clock.Move(time.Minute)
+		w.Memory.CatchUp()
+		return w, job.ID
+	}
+	pass := func(w *controltest.World) error { return w.Admit(ctx, control.Kick{Cluster: "default"}) }
+	w, _ := build()
+	at := firstCall(t, w, "Commit", func() { _ = pass(w) }) // the overdue one's end
+	w, job := build()
+	w.Memory.Calls.FailAt(at, fault.Internal)
+	if err := pass(w); err == nil {
+		t.Error("nobody is told of the one that could not be ended")
+	}
+	if s := w.Task(job).LastStatus; s != task.Pending {
+		t.Errorf("the other is %s", s)
 	}
 }

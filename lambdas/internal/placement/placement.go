@@ -74,8 +74,11 @@ type Input struct {
 	Tasks     []Task
 	Instances []Instance
 	// GroupTasks counts a group's open tasks by instance, for spread; groups may lack.
-	GroupTasks    map[string]map[string]int
-	Earmark       Earmark
+	GroupTasks map[string]map[string]int
+	Earmark    Earmark
+	// Bystander plans for tasks beside the queue: the earmark's own task is not
+	// among them, and its room is kept all the same.
+	Bystander     bool
 	StarvationAge time.Duration
 	EarmarkFor    time.Duration
 	// Random gives 0 ≤ n < limit, for the strategy random.
@@ -126,7 +129,9 @@ func Plan(in Input) Output {
 		p.hosts = append(p.hosts, newHost(&in.Instances[i]))
 	}
 	order := Order(in.Tasks, in.Now)
-	p.renewEarmark(order)
+	if !in.Bystander {
+		p.renewEarmark(order)
+	}
 	for _, t := range order {
 		p.placeSafely(t)
 	}
