@@ -373,24 +373,25 @@ func TestHeartbeat_AnIntervalSetLaterIsTold(t *testing.T) {
 	}
 }
 
-func TestProbe_IsNotedOnceAndOnlyOurs(t *testing.T) {
+func TestHeartbeat_ASuspectOfAnOldEpochOrWithTasksOfOneIsNotConnectedByBeingHeard(t *testing.T) {
 	w := controltest.NewWorld(t)
-	p := &control.Probe{ID: w.NewID(), SentAt: w.Clock.Now()}
-	w.Put(p)
-	seen := w.Clock.Now()
-	for range 2 {
-		if err := w.IngestProbe(ctx, control.Sender{SentAt: w.Clock.Now()}, &wire.Probe{ID: p.ID}); err != nil {
-			t.Fatal(err)
-		}
-		w.Clock.Move(time.Second)
+	e := host(t, w, "i")
+	id := e.running()
+	e.raised(control.ReapedCause)
+	suspect := func() {
+		lease := w.Lease(e.id)
+		lease.Stage = control.StageSuspect
+		w.Put(&lease)
 	}
-	if err := w.Store.Load(ctx, p); err != nil || !p.SeenSent.Equal(seen) {
-		t.Fatalf("probe %+v", p)
+	suspect()
+	e.beats(e.lists(id, 1, wire.PhaseRunning)) // of the old epoch
+	if w.Ledger(e.id).Connected || len(inbox[*wire.Fence](e)) != 1 {
+		t.Fatalf("lease %+v", w.Lease(e.id))
 	}
-	if err := w.IngestProbe(ctx, control.Sender{SentAt: w.Clock.Now()}, &wire.Probe{ID: "made-up"}); err != nil {
-		t.Fatal(err)
-	}
-	if n, _ := w.Counts.Last("RefusedSenders"); n != 1 {
-		t.Fatal("not counted")
+	suspect()
+	e.epoch++
+	e.beats(wire.Entry{Task: id, Attempt: 1, Epoch: e.epoch - 1, Phase: wire.PhaseRunning})
+	if l := w.Ledger(e.id); l.Connected || l.Stale != 1 {
+		t.Fatalf("ledger %+v", l)
 	}
 }

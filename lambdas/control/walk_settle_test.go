@@ -1,0 +1,108 @@
+package control_test
+
+import (
+	"github.com/longshore-run/longshore/lambdas/control"
+	"github.com/longshore-run/longshore/shared/task"
+	"github.com/longshore-run/longshore/shared/wire"
+)
+
+// settle runs everything fairly, and then nothing may be stuck.
+func (w *walk) settle() {
+	for round := range 30 {
+		for _, m := range w.machines {
+			switch {
+			case m.host && !m.up:
+				m.restart()
+			case m.host && !m.welcomed:
+				m.register()
+			case m.host:
+				m.repeat()
+				m.beat()
+			}
+		}
+		w.quiet()
+		w.Memory.CatchUp()
+		w.tick(false)
+		w.quiet()
+		w.Memory.CatchUp()
+		w.admit(false)
+		w.quiet()
+		w.say("round %d", round)
+	}
+}
+
+// quiet delivers everything until nothing moves.
+func (w *walk) quiet() {
+	for moved := true; moved; {
+		moved = false
+		for len(w.out) > 0 {
+			l := w.out[0]
+			w.out = w.out[1:]
+			if err := l.deliver(l.sender); err != nil {
+				w.fail("deliver %s: %v", l.what, err)
+			}
+			w.say("deliver %s", l.what)
+			w.check()
+			moved = true
+		}
+		w.fetch()
+		for _, m := range w.machines {
+			if !m.host {
+				m.in = nil // past its retention
+				continue
+			}
+			for len(m.in) > 0 {
+				c := m.in[0]
+				m.in = m.in[1:]
+				w.say("%s takes %s %v", m.edge.name, wire.TypeOf(c), c)
+				m.command(c)
+				moved = true
+			}
+			for m.work() {
+				moved = true
+			}
+		}
+		w.check()
+	}
+}
+
+func (w *walk) settled() {
+	tasks := w.Memory.Tasks()
+	room := 0
+	for _, m := range w.machines {
+		l, lease := w.Ledger(m.edge.id), w.Lease(m.edge.id)
+		if m.host && (!l.Connected || lease.Stage != control.StageConnected) {
+			w.fail("QUIET %s lives and is %s: %s (connected %v, stale %d)", m.edge.name, lease.Stage, lease.StageReason, l.Connected, l.Stale)
+		}
+		if l.Connected != (lease.Stage == control.StageConnected) {
+			w.fail("QUIET %s: stage %s, connected %v", m.edge.name, lease.Stage, l.Connected)
+		}
+		if m.host {
+			room += walkRoom - l.Held.CPU
+		} else if l.Open > 0 {
+			w.fail("QUIET %d tasks are open on %s, which is dead", l.Open, m.edge.name)
+		}
+		for id, j := range m.journal {
+			if m.host && (j.phase == ended || j.phase == refused) {
+				w.fail("QUIET the end of %s on %s is never acknowledged", short(id), m.edge.name)
+			}
+		}
+		for id, c := range m.containers {
+			if m.host && c.runs && !w.open(tasks, m, id, c.attempt) {
+				w.fail("QUIET a container of %s runs on %s for ever", short(id), m.edge.name)
+			}
+		}
+	}
+	for id, t := range tasks {
+		switch {
+		case t.LastStatus == task.Provisioning && room > 0:
+			w.fail("QUIET task %s waits though there is room: %s", short(id), t.WaitingReason)
+		case t.LastStatus.Open() && t.DesiredStatus == task.DesiredStopped:
+			w.fail("QUIET task %s is to stop and never does", short(id))
+		case t.LastStatus == task.Pending:
+			w.fail("QUIET task %s stays PENDING", short(id))
+		case t.LastStatus == task.Running && w.starts[id] != 1:
+			w.fail("QUIET task %s is RUNNING and was started %d times", short(id), w.starts[id])
+		}
+	}
+}
