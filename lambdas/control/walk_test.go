@@ -18,7 +18,7 @@ import (
 )
 
 var (
-	walks    = flag.Int("walks", 8, "how many random walks TestWalk makes")
+	walks    = flag.Int("walks", 4, "how many random walks TestWalk makes")
 	walkFrom = flag.Uint64("walk-seed", 1, "the first walk's seed")
 )
 
