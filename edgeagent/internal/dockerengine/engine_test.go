@@ -91,8 +91,10 @@ func TestVerbs_OneStalledNegotiationHoldsUpNobodyPastHisDeadline(t *testing.T) {
 	first := make(chan error, 1)
 	go func() { first <- e.Ping(ctx) }()
 	until(t, "the first call", func() bool { return s.count("GET /_ping") == 1 })
-	if _, err := e.Info(t.Context()); !fault.Is(err, fault.Unavailable) {
-		t.Errorf("%v, want an unavailable engine", err)
+	begun := time.Now()
+	_, err := e.Info(t.Context())
+	if took := time.Since(begun); !fault.Is(err, fault.Unavailable) || took > limits.Ping/2 {
+		t.Errorf("after %s: %v, want an unavailable engine at once", took, err)
 	}
 	cancel()
 	if err := <-first; !fault.Is(err, fault.Unavailable) {
