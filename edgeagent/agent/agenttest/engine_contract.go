@@ -97,8 +97,7 @@ func createAttempt(b *bench) {
 func createNoImage(b *bench) {
 	s := b.spec(Quit(0))
 	s.Definition.ContainerDefinitions[0].Image = nowhere
-	_, err := b.Create(b.ctx, s)
-	b.kind(err, fault.NotFound)
+	b.refuses(s, fault.NotFound)
 }
 
 func startTwice(b *bench) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/longshore-run/longshore/edgeagent/agent"
@@ -39,11 +40,11 @@ func EngineEffect(t *testing.T, newEngine func(instance string) agent.Engine, im
 // script is a program that ends with 0 if all its tests hold, else with the
 // number of the first that does not.
 func script(tests ...string) []string {
-	text := ""
+	var text strings.Builder
 	for i, line := range tests {
-		text += fmt.Sprintf("%s || exit %d\n", line, i+1)
+		fmt.Fprintf(&text, "%s || exit %d\n", line, i+1)
 	}
-	return []string{"sh", "-c", text}
+	return []string{"sh", "-c", text.String()}
 }
 
 type change = func(*taskdef.TaskDefinition)
@@ -243,14 +244,12 @@ func sharedVolume(b *bench) {
 	v.DockerVolumeConfiguration.Autoprovision = new(false)
 	b.exits(b.run(b.spec(reads, volumed(v, true))), 0)
 	v.DockerVolumeConfiguration.DriverOpts = map[string]string{"type": "tmpfs", "device": "tmpfs"}
-	_, err := b.Create(b.ctx, b.spec(reads, volumed(v, false)))
-	b.kind(err, fault.Invalid)
+	b.refuses(b.spec(reads, volumed(v, false)), fault.Invalid)
 }
 
 func noVolume(b *bench) {
-	_, err := b.Create(b.ctx, b.spec(reads, volumed(taskdef.Volume{Name: SharedVolumePrefix + RandomID()[:12],
-		DockerVolumeConfiguration: &taskdef.DockerVolumeConfiguration{Scope: taskdef.ScopeShared}}, false)))
-	b.kind(err, fault.Invalid)
+	b.refuses(b.spec(reads, volumed(taskdef.Volume{Name: SharedVolumePrefix + RandomID()[:12],
+		DockerVolumeConfiguration: &taskdef.DockerVolumeConfiguration{Scope: taskdef.ScopeShared}}, false)), fault.Invalid)
 }
 
 // tmpFolder are driver options that keep a volume's data in the test's folder.

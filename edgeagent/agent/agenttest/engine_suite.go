@@ -91,6 +91,15 @@ func (b *bench) create(s agent.Spec) string {
 	return id
 }
 
+// refuses is a create that must fail with a kind; should it not, nothing is left
+// of it either.
+func (b *bench) refuses(s agent.Spec, kind fault.Kind) {
+	b.Helper()
+	b.Cleanup(func() { b.clear(s.ContainerID) })
+	_, err := b.Create(b.ctx, s)
+	b.kind(err, kind)
+}
+
 func (b *bench) clear(id agent.ContainerID) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

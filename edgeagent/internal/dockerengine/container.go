@@ -144,6 +144,7 @@ func (e *Engine) Remove(ctx context.Context, id agent.ContainerID) error {
 			return e.with(ctx, api, id, func(runtimeID string) error {
 				err := api.ContainerRemove(ctx, runtimeID, container.RemoveOptions{RemoveVolumes: true})
 				if cerrdefs.IsConflict(err) && inProgress.MatchString(err.Error()) {
+					_ = e.awaitRemoval(ctx, api, runtimeID) // or not: the engine goes on with it
 					return nil
 				}
 				return err
@@ -153,6 +154,20 @@ func (e *Engine) Remove(ctx context.Context, id agent.ContainerID) error {
 		e.forget(id)
 	}
 	return err
+}
+
+// awaitRemoval gives a removal that is under way the time of a look to end, as
+// the volumes of the task can only be removed after it.
+func (e *Engine) awaitRemoval(ctx context.Context, api *client.Client, runtimeID string) error {
+	ctx, cancel := context.WithTimeout(ctx, e.limits.Inspect)
+	defer cancel()
+	done, failed := api.ContainerWait(ctx, runtimeID, container.WaitConditionRemoved)
+	select {
+	case <-done:
+		return nil
+	case err := <-failed:
+		return err
+	}
 }
 
 // unless is err, but for an error of a kind that is success.

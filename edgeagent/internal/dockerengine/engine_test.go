@@ -235,10 +235,18 @@ func TestWith_FindsAContainerAgainThatWasMadeAnew(t *testing.T) {
 	}
 }
 
-func TestRemove_OneThatIsBeingRemovedIsDone(t *testing.T) {
+func TestRemove_OneThatIsBeingRemovedIsAwaited(t *testing.T) {
 	s := holding(t, aContainer(container.State{}))
 	s.on("DELETE /containers/c1", say(http.StatusConflict, "removal of container c1 is already in progress"))
-	if err := s.engine(t, patient()).Remove(t.Context(), anID); err != nil {
-		t.Error(err)
+	for name, wait := range map[string]http.HandlerFunc{"gone": give(container.WaitResponse{}), "never gone": stall, "gone before": nil} {
+		s.on("POST /containers/c1/wait", wait)
+		limits := patient()
+		limits.Inspect = 50 * time.Millisecond
+		if err := s.engine(t, limits).Remove(t.Context(), anID); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if n := s.count("POST /containers/c1/wait"); n != 3 {
+		t.Errorf("%d waits, want 3", n)
 	}
 }

@@ -79,13 +79,16 @@ func TestRefuse_TellsWhatIsFinalFromWhatPasses(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errQuiet)
-	if got := refuse(ctx, "start", cannotStart, errQuiet); got != errQuiet || !fault.Is(classify(ctx, "start", got), fault.Unavailable) {
+	if got := refuse(ctx, "start", cannotStart, errQuiet); fault.Of(got) != fault.Internal || !fault.Is(classify(ctx, "start", got), fault.Unavailable) {
 		t.Errorf("the cause of an ended context became %v", got)
 	}
-	for _, err := range []error{nil, io.EOF, context.Canceled} {
-		if got := refuse(t.Context(), "start", cannotStart, err); got != err {
+	for _, err := range []error{io.EOF, context.Canceled} {
+		if got := refuse(t.Context(), "start", cannotStart, err); fault.Of(got) != fault.Internal || !errors.Is(got, err) {
 			t.Errorf("%v became %v", err, got)
 		}
+	}
+	if got := refuse(t.Context(), "start", cannotStart, nil); got != nil {
+		t.Errorf("nothing became %v", got)
 	}
 }
 

@@ -66,6 +66,18 @@ func made(t *testing.T, spec agent.Spec) (*Engine, string) {
 	return e, id
 }
 
+// refused creates the container of a spec in vain.
+func refused(t *testing.T, spec agent.Spec, want fault.Kind) *Engine {
+	t.Helper()
+	instance := newInstance()
+	clearAfter(t, instance, spec.ContainerID)
+	e := docker(t, instance)
+	if _, err := e.Create(t.Context(), spec); !fault.Is(err, want) {
+		t.Errorf("%v, want kind %q", err, want)
+	}
+	return e
+}
+
 func startIt(t *testing.T, spec agent.Spec) (*Engine, string) {
 	t.Helper()
 	e, id := made(t, spec)
@@ -168,10 +180,7 @@ func TestDocker_AStrangersContainerOfTheNameIsAConflict(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	e := docker(t, newInstance())
-	if _, err := e.Create(t.Context(), spec); !fault.Is(err, fault.Conflict) {
-		t.Errorf("%v, want a conflict", err)
-	}
+	e := refused(t, spec, fault.Conflict)
 	if err := e.Remove(t.Context(), spec.ContainerID); err != nil {
 		t.Error(err)
 	}
@@ -255,24 +264,17 @@ func TestDocker_AVolumeOfItsNameThatIsNotTheTasksIsAConflict(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if _, err := docker(t, newInstance()).Create(t.Context(), spec); !fault.Is(err, fault.Conflict) {
-		t.Errorf("%v, want a conflict", err)
-	}
+	refused(t, spec, fault.Conflict)
 }
 
 func TestDocker_ADriverThatIsNotThereIsInvalid(t *testing.T) {
 	spec := testSpec(t, "true")
 	spec.Definition.ContainerDefinitions[0].MountPoints = []taskdef.MountPoint{{SourceVolume: "scratch", ContainerPath: "/x"}}
 	spec.Definition.Volumes = []taskdef.Volume{{Name: "scratch", DockerVolumeConfiguration: &taskdef.DockerVolumeConfiguration{Driver: "no-such-driver"}}}
-	if _, err := docker(t, newInstance()).Create(t.Context(), spec); !fault.Is(err, fault.Invalid) {
-		t.Errorf("volume: %v, want invalid", err)
-	}
+	refused(t, spec, fault.Invalid)
 	spec = testSpec(t, "true")
 	spec.Definition.ContainerDefinitions[0].LogConfiguration = &taskdef.LogConfiguration{LogDriver: "no-such-driver"}
-	e := docker(t, newInstance())
-	if _, err := e.Create(t.Context(), spec); !fault.Is(err, fault.Invalid) {
-		t.Errorf("log: %v, want invalid", err)
-	}
+	refused(t, spec, fault.Invalid)
 }
 
 func TestDocker_AGPUThatIsNotThereIsAResourceThatLacks(t *testing.T) {

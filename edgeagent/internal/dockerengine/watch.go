@@ -66,7 +66,8 @@ func (e *Engine) Watch(ctx context.Context) (<-chan agent.Seen, error) {
 			select {
 			case m := <-messages:
 				news.add(m)
-			case <-errs:
+			case err := <-errs:
+				cancel(err) // what is being looked at will be listed
 				return
 			}
 		}
