@@ -146,7 +146,7 @@ func (a *Agent) adopt(found map[string]map[int][]Seen, info *EngineInfo) error {
 			p.edit().Engine = *info
 		}
 		for id, attempts := range found {
-			last := latest(attempts)
+			last := newest(attempts)
 			if r, ok := p.task(id); ok && (r.Attempt() >= last || !r.ended()) {
 				continue
 			}
@@ -163,7 +163,7 @@ func (a *Agent) adopt(found map[string]map[int][]Seen, info *EngineInfo) error {
 	return err
 }
 
-func latest(attempts map[int][]Seen) int {
+func newest(attempts map[int][]Seen) int {
 	last := 0
 	for n := range attempts {
 		last = max(last, n)

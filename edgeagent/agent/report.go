@@ -3,7 +3,6 @@ package agent
 import (
 	"cmp"
 	"context"
-	"maps"
 	"slices"
 	"time"
 
@@ -38,8 +37,7 @@ type item struct {
 func (a *Agent) report(ctx context.Context) {
 	sent := map[string]*sending{}
 	for tries := 0; ; {
-		now := a.Now()
-		due, wake := a.dueReports(sent, now)
+		due, wake := a.dueReports(sent, a.Now())
 		if len(due) == 0 {
 			if !sleep(ctx, wake, a.reports) {
 				return
@@ -57,8 +55,8 @@ func (a *Agent) report(ctx context.Context) {
 	}
 }
 
-// dueReports lists the next reports in order of their n, and how long to sleep
-// if there is none.
+// dueReports lists the tasks whose reports are due, in order of their n, and
+// how long to sleep if there are none.
 func (a *Agent) dueReports(sent map[string]*sending, now time.Time) ([]item, time.Duration) {
 	a.mu.Lock()
 	again, repeat := a.again, a.repeat
@@ -66,10 +64,8 @@ func (a *Agent) dueReports(sent map[string]*sending, now time.Time) ([]item, tim
 	a.mu.Unlock()
 	wake := mostWait
 	var due []item
-	var rest []string
 	a.book.view(func(p *page) {
 		if p.meta.Epoch == 0 { // reports of an incarnation nobody knows count for nothing
-			rest = slices.Collect(maps.Keys(again))
 			return
 		}
 		for id := range again {
@@ -92,19 +88,8 @@ func (a *Agent) dueReports(sent map[string]*sending, now time.Time) ([]item, tim
 				delete(sent, id)
 			}
 		}
-		slices.SortFunc(due, func(x, y item) int { return cmp.Compare(x.n, y.n) })
-		for _, it := range due[min(len(due), MaxBatch):] {
-			if again[it.id] {
-				rest = append(rest, it.id)
-			}
-		}
-		due = due[:min(len(due), MaxBatch)]
-		for i, it := range due {
-			r, _ := p.task(it.id)
-			due[i].message = r.message(a.instance, p.meta.Incarnation)
-		}
 	})
-	a.putBack(rest)
+	slices.SortFunc(due, func(x, y item) int { return cmp.Compare(x.n, y.n) })
 	return due, max(wake, time.Millisecond)
 }
 
@@ -137,15 +122,43 @@ func (a *Agent) putBack(ids []string) {
 	}
 }
 
-// sendReports sends a batch; false if some of it has to be tried again.
+// sendReports sends what is due, batch by batch; false if some of it has to be
+// tried again.
 func (a *Agent) sendReports(ctx context.Context, due []item, sent map[string]*sending) bool {
-	messages := make([]wire.Message, len(due))
-	for i, it := range due {
+	for len(due) > 0 {
+		batch := due[:min(len(due), MaxBatch)]
+		due = due[len(batch):]
+		if !a.sendBatch(ctx, a.latest(batch), sent) {
+			for _, it := range due {
+				a.sayAgain(it.id)
+			}
+			return false
+		}
+	}
+	return true
+}
+
+// latest fills in the reports as they are by now.
+func (a *Agent) latest(batch []item) []item {
+	filled := make([]item, 0, len(batch))
+	a.book.view(func(p *page) {
+		for _, it := range batch {
+			if r, ok := p.task(it.id); ok {
+				filled = append(filled, item{it.id, r.N, r.message(a.instance, p.meta.Incarnation)})
+			}
+		}
+	})
+	return filled
+}
+
+func (a *Agent) sendBatch(ctx context.Context, batch []item, sent map[string]*sending) bool {
+	messages := make([]wire.Message, len(batch))
+	for i, it := range batch {
 		messages[i] = it.message
 	}
 	all := true
 	for i, err := range a.Outbox.SendReports(ctx, messages) {
-		it := due[i]
+		it := batch[i]
 		if ctx.Err() != nil {
 			return false
 		}
@@ -154,7 +167,7 @@ func (a *Agent) sendReports(ctx context.Context, due []item, sent map[string]*se
 			a.Log.Error("report cannot be sent", logkey.Task, it.id, logkey.Error, err)
 		case err != nil:
 			if all {
-				a.Log.Warn("reports wait", logkey.Error, err, logkey.Count, len(due))
+				a.Log.Warn("reports wait", logkey.Error, err, logkey.Count, len(batch))
 			}
 			all = false
 			a.sayAgain(it.id)
