@@ -3,8 +3,10 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -186,7 +188,7 @@ func (a *Agent) own(id string, r *runner) {
 			if rec.Stop != nil {
 				r.box.Stop(*rec.Stop)
 			}
-			supervise.Run(a.leave, supervise.Resume(rec.State), newShell(a, rec), r.box, a.Now)
+			ok = a.supervise(rec, r)
 		}
 		a.mu.Lock()
 		if !ok || r.box.Empty() || a.leave.Err() != nil {
@@ -199,6 +201,19 @@ func (a *Agent) own(id string, r *runner) {
 	a.cleanups.ring()
 	a.retryHeld() // a newer attempt may wait for this one
 	a.checkEnd()
+}
+
+// supervise runs a task under recover: one that cannot be handled must not take
+// the others down, and is tried again at the next look. It says whether all is
+// well.
+func (a *Agent) supervise(rec Record, r *runner) (well bool) {
+	defer func() {
+		if p := recover(); p != nil {
+			a.Log.Error("the goroutine of a task failed", logkey.Task, rec.ID(), logkey.Error, fmt.Sprint(p), "stack", string(debug.Stack()))
+		}
+	}()
+	supervise.Run(a.leave, supervise.Resume(rec.State), newShell(a, rec), r.box, a.Now)
+	return true
 }
 
 func (a *Agent) record(id string) (rec Record, ok bool) {

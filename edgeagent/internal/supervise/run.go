@@ -157,8 +157,13 @@ func (r *runner) start(a Action) {
 	})
 }
 
-func (r *runner) perform(ctx context.Context, a Action) Result {
-	res := Result{Action: a}
+func (r *runner) perform(ctx context.Context, a Action) (res Result) {
+	res.Action = a
+	defer func() {
+		if p := recover(); p != nil { // one container's trouble is not the others'
+			res.Err, res.Seen = fault.New(fault.Internal, "%s: panic: %v", a.Verb, p), nil
+		}
+	}()
 	switch a.Verb {
 	case Check:
 		res.Taken, res.Err = r.shell.Check(ctx, a.Ports)

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+
+	"github.com/longshore-run/longshore/shared/setting"
+)
+
+// names is an STS that answers with identity, or not at all while it is empty.
+func names(t *testing.T) (*cloud, *atomic.Value) {
+	var identity atomic.Value
+	identity.Store("")
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if identity.Load() == "" {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintf(w, `<GetCallerIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><GetCallerIdentityResult><UserId>%s</UserId><Account>1</Account></GetCallerIdentityResult></GetCallerIdentityResponse>`, identity.Load())
+	}))
+	t.Cleanup(server.Close)
+	return &cloud{names: sts.New(sts.Options{
+		Region: "eu-west-1", BaseEndpoint: &server.URL, Retryer: aws.NopRetryer{}, Credentials: credentials.NewStaticCredentialsProvider("a", "b", ""),
+	})}, &identity
+}
+
+func TestWhoAmI_GoesByTheLastIdentityWhileSTSIsSilent(t *testing.T) {
+	c, identity := names(t)
+	log, dir := slog.New(slog.DiscardHandler), filepath.Join(t.TempDir(), "data")
+	identity.Store("role:i-1")
+	for range 2 {
+		if got, err := c.whoAmI(t.Context(), dir, log); err != nil || got != "role:i-1" {
+			t.Fatalf("%q, %v", got, err)
+		}
+		identity.Store("")
+	}
+	info, err := os.Stat(filepath.Join(dir, identityName))
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info, err)
+	}
+	identity.Store("role:i-2")
+	for range 2 {
+		if got, err := c.whoAmI(t.Context(), dir, log); err != nil || got != "role:i-2" {
+			t.Fatalf("%q, %v", got, err)
+		}
+		identity.Store("")
+	}
+}
+
+func TestWhoAmI_AsksUntilItIsToldForTheFirstTime(t *testing.T) {
+	c, identity := names(t)
+	stop := make(chan string)
+	go func() {
+		got, _ := c.whoAmI(t.Context(), t.TempDir(), slog.New(slog.DiscardHandler))
+		stop <- got
+	}()
+	identity.Store("role:i-3")
+	if got := <-stop; got != "role:i-3" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestRegionOf_ReadsAQueuesURL(t *testing.T) {
+	for text, want := range map[string]string{
+		"https://sqs.eu-west-1.amazonaws.com/1/q":     "eu-west-1",
+		"https://sqs.cn-north-1.amazonaws.com.cn/1/q": "cn-north-1",
+		"http://127.0.0.1:4566/000000000000/q":        "",
+		"://":                                         "",
+	} {
+		if got := regionOf(text); got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestFillIn_ASessionOfEC2IsNamedAfterItsInstance(t *testing.T) {
+	for identity, want := range map[string]string{"AROA1:i-0123456789abcdef0": "i-0123456789abcdef0", "AROA1:mi-0123456789abcdef0": "", "AIDA1": ""} {
+		var s setting.Agent
+		new(cloud).fillIn(t.Context(), &s, identity, slog.New(slog.DiscardHandler))
+		if s.EC2InstanceID != want {
+			t.Errorf("%s: %q, want %q", identity, s.EC2InstanceID, want)
+		}
+	}
+}
+
+func TestProber_NamesThePortsThatSomethingHas(t *testing.T) {
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tcp.Close()
+	udp, err := net.ListenPacket("udp", ":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer udp.Close()
+	free, err := net.Listen("tcp", ":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, other, none := tcp.Addr().(*net.TCPAddr).Port, udp.LocalAddr().(*net.UDPAddr).Port, free.Addr().(*net.TCPAddr).Port
+	if err := free.Close(); err != nil {
+		t.Fatal(err)
+	}
+	probe := prober("unix:///var/run/docker.sock")
+	for range 2 { // and looking takes nothing
+		gotTCP, gotUDP := probe([]int{none, port}, []int{other})
+		if !slices.Equal(gotTCP, []int{port}) || !slices.Equal(gotUDP, []int{other}) {
+			t.Errorf("taken are tcp %v and udp %v, want %d and %d", gotTCP, gotUDP, port, other)
+		}
+	}
+	if prober("tcp://elsewhere:2375") != nil {
+		t.Error("the ports of another host are judged by this one's")
+	}
+}
