@@ -2,21 +2,13 @@ package control
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"time"
 
-	"github.com/longshore-run/longshore/shared/fault"
 	"github.com/longshore-run/longshore/shared/logkey"
 	"github.com/longshore-run/longshore/shared/task"
 )
 
-const (
-	closeAtOnce      = 40
-	lostUntilRetired = 7 * 24 * time.Hour
-	rememberedFor    = 7 * 24 * time.Hour
-	inboxOutlives    = 24 * time.Hour
-)
+const closeAtOnce = 40
 
 // CloseOlder ends the open tasks that a reaped instance had under older epochs,
 // some at a time, each chunk with its own count-down of stale (I8). It can be
@@ -55,7 +47,7 @@ func (c *Control) closeChunk(ctx context.Context, instance string, ids []string)
 		if err := c.Store.Load(ctx, append(recordsOf(tasks), ledger, in)...); err != nil {
 			return nil, err
 		}
-		if ledger.Version == 0 || ledger.Stale == 0 || ledger.Cause != ReapedCause {
+		if !closable(ledger) {
 			done = true
 			return nil, errGiveUp
 		}
@@ -92,6 +84,9 @@ func (c *Control) closeChunk(ctx context.Context, instance string, ids []string)
 	}
 	return done, nil
 }
+
+// closable says whether anything of an older epoch is to be closed there.
+func closable(l *Ledger) bool { return l.Version > 0 && l.Stale > 0 && l.Cause == ReapedCause }
 
 // closing is why an instance's tasks end: that it was lost, or what is known of
 // the host's end.
@@ -132,93 +127,4 @@ func (s lives) writes() []Write {
 		}
 	}
 	return out
-}
-
-// retire ends the life of an instance that is gone for good: INACTIVE when LOST
-// for 7 days with nothing open; its inbox and its lease go a day later, its
-// epoch is remembered for 7 days more.
-func (c *Control) retire(ctx context.Context, l Lease) error {
-	now := c.Now()
-	lease, ledger, in := &Lease{ID: l.ID}, &Ledger{ID: l.ID}, &Instance{ID: l.ID}
-	removed := false
-	err := c.decide(ctx, "retire instance "+l.ID, func() ([]Write, error) {
-		removed = false
-		if err := c.Store.Load(ctx, lease, ledger, in); err != nil {
-			return nil, err
-		}
-		if lease.Version == 0 || lease.Stage != StageLost || ledger.Open > 0 {
-			return nil, errGiveUp
-		}
-		switch {
-		case ledger.Status == Inactive && !in.GoneAt.IsZero() && now.Sub(in.GoneAt) >= inboxOutlives:
-			removed = true
-			return []Write{Delete(lease), Check(ledger)}, nil
-		case ledger.Status == Inactive && !in.GoneAt.IsZero():
-			return nil, errGiveUp
-		case ledger.Status != Inactive && ledger.EndCause == "" && now.Sub(lease.StageSince) < lostUntilRetired:
-			return nil, errGiveUp
-		}
-		ledger.Status, ledger.Connected = Inactive, false
-		in.GoneAt = now
-		in.ExpiresAt, ledger.ExpiresAt = now.Add(rememberedFor), now.Add(rememberedFor)
-		return []Write{Put(ledger), Put(in), Check(lease)}, nil
-	})
-	if err == nil && removed {
-		err = errors.Join(err, c.Queue.RemoveInbox(ctx, l.ID))
-	}
-	return err
-}
-
-// HostState is what EC2 says of an instance.
-type HostState struct {
-	EC2InstanceID string
-	State         string // stopping, stopped, terminated …
-	At            time.Time
-}
-
-// IngestHostState takes EC2's word for the end of a host: terminated or stopped
-// after the last heartbeat is final at once, outside the brake; stopping takes
-// no new work.
-func (c *Control) IngestHostState(ctx context.Context, h HostState) error {
-	if h.EC2InstanceID == "" {
-		return fault.Field("detail.instance-id", "must be set")
-	}
-	scan, err := c.Store.Leases(ctx)
-	if err != nil {
-		return fmt.Errorf("find the lease of %s: %w", h.EC2InstanceID, err)
-	}
-	var errs []error
-	for _, l := range scan.Leases {
-		if l.EC2 == h.EC2InstanceID && l.Stage != StageLost && h.At.After(l.Sent) {
-			errs = append(errs, c.hostState(ctx, l, h))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-func (c *Control) hostState(ctx context.Context, judged Lease, h HostState) error {
-	now := c.Now()
-	switch h.State {
-	case "terminated", "stopped":
-		if err := c.mark(ctx, judged, func(lease *Lease, ledger *Ledger) bool {
-			raise(ledger, lease, ReapedCause, StageLost, fmt.Sprintf("LOST: EC2 instance %s", h.State), now)
-			if h.State == "terminated" {
-				ledger.EndCause = task.HostGoneCause
-			}
-			return true
-		}); err != nil {
-			return err
-		}
-		return c.CloseOlder(ctx, judged.ID)
-	case "stopping", "shutting-down":
-		return c.mark(ctx, judged, func(lease *Lease, ledger *Ledger) bool {
-			if lease.Stage != StageConnected {
-				return false
-			}
-			setStage(lease, StageSuspect, "EC2 instance "+h.State, now)
-			ledger.Connected = false
-			return true
-		})
-	}
-	return nil
 }

@@ -214,6 +214,15 @@ func (c *Control) pause(ctx context.Context, try int) {
 	}
 }
 
+// endsBefore is how long before its deadline a call stops beginning new work.
+const endsBefore = 5 * time.Second
+
+// outOfTime says whether too little of the call's time is left to begin more.
+func outOfTime(ctx context.Context) bool {
+	deadline, ok := ctx.Deadline()
+	return ctx.Err() != nil || ok && time.Until(deadline) < endsBefore
+}
+
 // send delivers commands; a failure is logged and left to the sweep.
 func (c *Control) send(ctx context.Context, commands ...wire.Message) {
 	if len(commands) == 0 {

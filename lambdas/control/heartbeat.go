@@ -235,7 +235,7 @@ func (v *visit) change() {
 	case l.Status == Inactive: // it is told so by the fence
 	case m.Epoch > l.Epoch:
 		restore(l, lease, v.now)
-	case lease.Stage == StageLost:
+	case lease.Stage == StageLost && m.Docker == wire.DockerOK: // with a broken engine it has not returned
 		setStage(lease, StageFenced, reasonReturned, v.now)
 	}
 	if m.Docker != wire.DockerOK && lease.Impaired.IsZero() {

@@ -48,7 +48,9 @@ func (c *Control) deregister(v *InstanceView) []Write {
 	raise(&v.Ledger, &v.Lease, ReapedCause, StageLost, "DEREGISTERED", now)
 	v.Ledger.Status, v.Ledger.EndCause = Inactive, task.ForcedDrainCause
 	v.GoneAt = now
-	v.ExpiresAt, v.Ledger.ExpiresAt = now.Add(rememberedFor), now.Add(rememberedFor)
+	if v.Ledger.Open == 0 { // else its expiry is set once all is closed: what is open never expires
+		v.ExpiresAt, v.Ledger.ExpiresAt = now.Add(rememberedFor), now.Add(rememberedFor)
+	}
 	if v.Lease.Version == 0 { // the reaper finds by it what is to be closed
 		v.Lease.Cluster, v.Lease.Zone, v.Lease.EC2, v.Lease.Sent = v.Cluster, v.Zone, v.EC2InstanceID, now
 	}

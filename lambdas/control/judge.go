@@ -13,10 +13,9 @@ import (
 
 // Bounds of what one beat makes the control plane do; the next beat goes on.
 const (
-	judgePerCommit  = 40
-	judgeWrites     = 400
-	judgeCommands   = 500
-	judgeEndsBefore = 5 * time.Second
+	judgePerCommit = 40
+	judgeWrites    = 400
+	judgeCommands  = 500
 )
 
 // verdict is what an inventory says about one task or entry of it.
@@ -115,7 +114,7 @@ func (j *judgement) tables(ctx context.Context, tasks listed) error {
 	for _, t := range tasks.all {
 		switch j.of(t) {
 		case vanish, adoptIt, showIt, redo:
-			if j.writes++; j.writes > judgeWrites || j.late(ctx) {
+			if j.writes++; j.writes > judgeWrites || outOfTime(ctx) {
 				j.settled = false
 				continue
 			}
@@ -129,12 +128,6 @@ func (j *judgement) tables(ctx context.Context, tasks listed) error {
 		}
 	}
 	return flush()
-}
-
-// late says whether too little of the call's time is left to write more.
-func (j *judgement) late(ctx context.Context) bool {
-	deadline, ok := ctx.Deadline()
-	return ctx.Err() != nil || ok && time.Until(deadline) < judgeEndsBefore
 }
 
 // of is the verdict on a task that is open here, and nothing on any other.
@@ -161,7 +154,7 @@ func (j *judgement) of(t *Task) verdict {
 		if j.m.N > t.N {
 			return vanish
 		}
-		return nothing // the inventory is older than what was reported
+		return onItsWay // the inventory is older than what was reported: the next one tells
 	case t.DispatchAt.After(j.now):
 		return onItsWay
 	}

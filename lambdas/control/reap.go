@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,7 +21,7 @@ const runOwnedFor = 2 * time.Minute
 // was decided on.
 func (c *Control) Tick(ctx context.Context) error {
 	errs := []error{c.sendProbe(ctx)}
-	errs = append(errs, c.Sweep(ctx))
+	errs = append(errs, c.sweepForHalf(ctx))
 	scan, err := c.Store.Leases(ctx)
 	if err != nil {
 		return errors.Join(append(errs, fmt.Errorf("scan leases: %w", err))...)
@@ -37,6 +38,17 @@ func (c *Control) Tick(ctx context.Context) error {
 	errs = append(errs, r.closings(ctx), r.forgetProbes(ctx))
 	r.measure()
 	return errors.Join(errs...)
+}
+
+// sweepForHalf sweeps for half of the time that is left, so that a sweep with
+// much to make up for does not keep the reaper from judging.
+func (c *Control) sweepForHalf(ctx context.Context) error {
+	if deadline, ok := ctx.Deadline(); ok {
+		var cancel func()
+		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)/2+endsBefore)
+		defer cancel()
+	}
+	return c.Sweep(ctx)
 }
 
 func (c *Control) sendProbe(ctx context.Context) error {
@@ -104,11 +116,13 @@ func (r *reaping) impaired(l Lease) time.Duration {
 
 func (r *reaping) judge(ctx context.Context, owner bool) error {
 	set := r.c.Setting
+	var errs []error
 	backlog, err := r.c.Queue.Backlog(ctx)
-	if err != nil {
-		return fmt.Errorf("measure the heartbeat queue: %w", err)
-	}
 	why := holding(r.guard, r.scan, backlog, set.HeartbeatEvery, set.ReapAfter, r.now)
+	if err != nil { // it may hide a backlog: that holds reaping back, but not for ever
+		errs = append(errs, fmt.Errorf("measure the heartbeat queue: %w", err))
+		why = cmp.Or(why, "the heartbeat queue can not be measured")
+	}
 	counts := countZones(r.scan.Leases, func(l Lease) bool { return r.late(l) > set.SuspectAfter || !l.Impaired.IsZero() })
 	if all := counts[""]; why == "" && all.all >= brakeFleet && all.late == all.all {
 		why = "every instance of every zone is late"
@@ -117,9 +131,8 @@ func (r *reaping) judge(ctx context.Context, owner bool) error {
 	if r.slow = slow; holds {
 		r.holds = why
 	}
-	var errs []error
 	if owner {
-		errs = append(errs, r.setBrakes(ctx, counts))
+		errs = append(errs, r.setBrakes(ctx, counts), r.forgetBrakes(ctx, counts))
 	}
 	errs = append(errs, r.suspects(ctx))
 	if !holds {
@@ -153,6 +166,22 @@ func (r *reaping) setBrakes(ctx context.Context, counts map[string]zoneCount) er
 	return errors.Join(errs...)
 }
 
+// forgetBrakes removes the brakes of zones that have no instance left: nobody
+// would release them.
+func (r *reaping) forgetBrakes(ctx context.Context, counts map[string]zoneCount) error {
+	var errs []error
+	r.scan.Brakes = slices.DeleteFunc(r.scan.Brakes, func(b Brake) bool {
+		if _, alive := counts[b.Zone]; alive {
+			return false
+		}
+		if err := r.c.Store.Commit(ctx, Delete(&b)); err != nil && !fault.Is(err, fault.Conflict) {
+			errs = append(errs, fmt.Errorf("forget the brake of zone %s: %w", b.Zone, err))
+		}
+		return true
+	})
+	return errors.Join(errs...)
+}
+
 // suspects marks CONNECTED instances that are late: no new work (U2). A FENCED
 // one that is late stays FENCED until it is LOST.
 func (r *reaping) suspects(ctx context.Context) error {
@@ -160,6 +189,9 @@ func (r *reaping) suspects(ctx context.Context) error {
 	for _, l := range r.scan.Leases {
 		if l.Stage != StageConnected || r.late(l) <= r.c.Setting.SuspectAfter {
 			continue
+		}
+		if outOfTime(ctx) { // the next run goes on
+			break
 		}
 		reason := fmt.Sprintf("no heartbeat for %s", r.late(l).Round(time.Second))
 		errs = append(errs, r.c.mark(ctx, l, func(lease *Lease, ledger *Ledger) bool {
@@ -181,25 +213,36 @@ func (r *reaping) lost(ctx context.Context) error {
 	})
 	slices.SortFunc(due, func(a, b Lease) int { return a.Sent.Compare(b.Sent) })
 	var errs []error
+	spent := map[string]bool{} // zones whose tokens are used up
 	for _, l := range due {
-		errs = append(errs, r.reap(ctx, l))
+		if spent[zoneOf(l)] {
+			continue
+		}
+		if outOfTime(ctx) {
+			break
+		}
+		braked, err := r.reap(ctx, l)
+		spent[zoneOf(l)] = braked
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }
 
 // reap is I8: one transaction that raises the epoch, conditional on the very
-// lease that was judged, and takes a token of the zone's brake.
-func (r *reaping) reap(ctx context.Context, judged Lease) error {
+// lease that was judged, and takes a token of the zone's brake. It says whether
+// there was none.
+func (r *reaping) reap(ctx context.Context, judged Lease) (braked bool, err error) {
 	reason := fmt.Sprintf("LOST: no heartbeat for %s", r.late(judged).Round(time.Second))
 	if r.late(judged) <= r.c.Setting.ReapAfter {
 		reason = fmt.Sprintf("LOST: container engine impaired for %s: %s", r.impaired(judged).Round(time.Second), judged.ImpairedWhy)
 	}
 	lease, ledger, brake := &Lease{ID: judged.ID}, &Ledger{ID: judged.ID}, &Brake{Zone: zoneOf(judged)}
-	err := r.c.decide(ctx, "reap instance "+judged.ID, func() ([]Write, error) {
+	err = r.c.decide(ctx, "reap instance "+judged.ID, func() ([]Write, error) {
 		if err := r.c.Store.Load(ctx, lease, ledger, brake); err != nil {
 			return nil, err
 		}
-		if !sameLease(lease, judged) || ledger.Version == 0 || brake.Tokens < 1 {
+		braked = brake.Tokens < 1
+		if !sameLease(lease, judged) || ledger.Version == 0 || braked {
 			return nil, errGiveUp
 		}
 		brake.Tokens--
@@ -208,9 +251,10 @@ func (r *reaping) reap(ctx context.Context, judged Lease) error {
 	})
 	if err == nil && lease.Stage == StageLost && lease.StageReason == reason {
 		r.marked++
+		r.scan.Leases[slices.IndexFunc(r.scan.Leases, func(l Lease) bool { return l.ID == judged.ID })] = *lease
 		r.c.Log.WarnContext(ctx, "instance reaped", logkey.Instance, judged.ID, logkey.Cluster, judged.Cluster, logkey.Zone, judged.Zone, logkey.Epoch, ledger.Epoch, logkey.Reason, reason)
 	}
-	return err
+	return braked, err
 }
 
 // sameLease says whether a lease is still the one that was judged.
@@ -234,17 +278,27 @@ func (c *Control) mark(ctx context.Context, judged Lease, change func(*Lease, *L
 }
 
 // closings goes on with what reaping left open, and retires what is long gone.
+// The ledgers, read together, say where there is anything to do.
 func (r *reaping) closings(ctx context.Context) error {
-	scan, err := r.c.Store.Leases(ctx) // as the run has left them
-	if err != nil {
-		return fmt.Errorf("scan leases for closings: %w", err)
+	var gone []Lease
+	var ledgers []*Ledger
+	for _, l := range r.scan.Leases {
+		if l.Stage == StageLost || l.Stage == StageFenced {
+			gone, ledgers = append(gone, l), append(ledgers, &Ledger{ID: l.ID})
+		}
+	}
+	if err := load(ctx, r.c.Store, ledgers); err != nil {
+		return fmt.Errorf("load the ledgers of silent instances: %w", err)
 	}
 	var errs []error
-	for _, l := range scan.Leases {
-		if l.Stage == StageLost || l.Stage == StageFenced {
+	for i, l := range gone {
+		if outOfTime(ctx) { // the next run goes on
+			break
+		}
+		if closable(ledgers[i]) {
 			errs = append(errs, r.c.CloseOlder(ctx, l.ID))
 		}
-		if l.Stage == StageLost {
+		if l.Stage == StageLost && retirable(l, ledgers[i], r.now) {
 			errs = append(errs, r.c.retire(ctx, l))
 		}
 	}

@@ -149,7 +149,7 @@ func (r *registration) life(w *changes) error {
 	case r.lease.Version == 0: // its lease was lost: it begins again, as the same one
 		l.Connected = false
 		setStage(r.lease, StageFenced, "REGISTERED: to echo its epoch", r.now)
-	case r.lease.Stage == StageLost:
+	case r.lease.Stage == StageLost && r.lease.Impaired.IsZero():
 		setStage(r.lease, StageFenced, reasonReturned, r.now)
 	}
 	return nil
