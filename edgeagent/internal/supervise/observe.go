@@ -56,6 +56,10 @@ func Observe(t Task, s Seen, now time.Time) Task {
 	if c == nil || c.isOther(s.RuntimeID) {
 		return t
 	}
+	if s.Gone && s.ExitCode != nil && s.RuntimeID != "" && s.RuntimeID == c.Shown.RuntimeID {
+		c.seenEnded(s, now) // it was removed after its end, and the stream knows both
+		return t
+	}
 	if s.Gone {
 		c.Alive = false
 		// Said by a list or a stream, which may be older than what is known:

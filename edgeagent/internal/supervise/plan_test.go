@@ -98,6 +98,9 @@ func TestPlan_EveryPhaseMeetsEveryEvent(t *testing.T) {
 			return Observe(t, Seen{Container: "app", RuntimeID: "c1", ExitCode: &code, StartedAt: start, FinishedAt: later}, later)
 		}},
 		{"seen gone", func(t Task) Task { return Observe(t, Seen{Container: "app", Gone: true}, later) }},
+		{"seen gone, with its end", func(t Task) Task {
+			return Observe(t, Seen{Container: "app", RuntimeID: "c1", Gone: true, ExitCode: &code, FinishedAt: later}, later)
+		}},
 		{"seen another", func(t Task) Task { return Observe(t, Seen{Container: "app", RuntimeID: "c2", Running: true}, later) }},
 		{"looked: gone", func(t Task) Task { return did(t, Look, nil, &Seen{Gone: true}, false) }},
 		{"looked: silent", func(t Task) Task { return did(t, Look, errors.New("?"), nil, true) }},
