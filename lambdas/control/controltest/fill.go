@@ -3,6 +3,7 @@ package controltest
 import (
 	"encoding/json"
 	"fmt"
+	"hash/fnv"
 	"math"
 	"math/rand/v2"
 	"reflect"
@@ -14,8 +15,19 @@ import (
 )
 
 // Every makes one empty record of each kind, with a key that no other has.
-func Every() []control.Record {
-	id := fmt.Sprintf("%016x%016x", rand.Uint64(), rand.Uint64())
+func Every() []control.Record { return every(newID()) }
+
+// Filled makes one record of each kind with every member set, always alike.
+func Filled() []control.Record {
+	records := every("0123456789abcdef0123456789abcdef")
+	for _, r := range records {
+		filling{entries: 2, expires: time.Unix(4_000_000_000, 0)}.fill(r)
+		kept(r)
+	}
+	return records
+}
+
+func every(id string) []control.Record {
 	return []control.Record{
 		&control.Task{ID: id},
 		&control.Instance{ID: id},
@@ -35,12 +47,16 @@ func Every() []control.Record {
 
 // A filling sets members that are not part of the key.
 type filling struct {
-	random *rand.Rand
+	seed    uint64
+	entries int // of a map
+	expires time.Time
 	// empty makes slices and maps empty and leaves all else zero.
-	empty bool
+	empty  bool
+	random *rand.Rand
 }
 
 // fill sets every member of r but its key and version, whatever members it has.
+// What a member is set to depends on its name, not on those around it.
 func (f filling) fill(r control.Record) {
 	key := r.Key()
 	v := reflect.ValueOf(r).Elem()
@@ -49,12 +65,15 @@ func (f filling) fill(r control.Record) {
 		before := reflect.New(field.Type).Elem()
 		before.Set(v.Field(i))
 		name := strings.Split(field.Tag.Get("json"), ",")[0]
+		hash := fnv.New64a()
+		hash.Write([]byte(string(r.Kind()) + "." + field.Name))
+		f.random = rand.New(rand.NewPCG(f.seed, hash.Sum64()))
 		f.value(v.Field(i), 0)
 		if r.Key() != key || field.Name == "Version" {
 			v.Field(i).Set(before)
 		}
 		if name == schema.TTL && !f.empty {
-			v.Field(i).Set(reflect.ValueOf(time.Now().Add(time.Hour)))
+			v.Field(i).Set(reflect.ValueOf(f.expires))
 		}
 	}
 }
@@ -100,7 +119,7 @@ func (f filling) mapped(v reflect.Value, depth int) {
 	if f.empty {
 		return
 	}
-	for i := range 120 {
+	for i := range f.entries {
 		elem := reflect.New(v.Type().Elem()).Elem()
 		f.value(elem, depth+1)
 		v.SetMapIndex(reflect.ValueOf(fmt.Sprintf("key %d/ü.#:\"%d", i, f.random.Int())), elem)

@@ -69,9 +69,9 @@ func (s *Store) input(q query) *dynamodb.QueryInput {
 	}
 	switch sort := q.key.Sort; {
 	case q.after != "" && q.prefix != "":
-		// A key condition is one range: from what follows after to the last that
-		// begins so. No name holds U+10FFFF, so prefix + it is beyond all of them.
-		condition += " AND " + e.name(sort) + " BETWEEN " + e.value(text(q.after+"\x00")) + " AND " + e.value(text(q.prefix+"\U0010FFFF"))
+		// A key condition is one range. Names are letters, digits, hyphens and
+		// underscores, which all sort between "!" and "~".
+		condition += " AND " + e.name(sort) + " BETWEEN " + e.value(text(q.after+"!")) + " AND " + e.value(text(q.prefix+"~"))
 	case q.after != "" && q.descending:
 		condition += " AND " + e.name(sort) + " < " + e.value(text(q.after))
 	case q.after != "":
