@@ -64,7 +64,7 @@ func (f filling) fill(r control.Record) {
 		field := v.Type().Field(i)
 		before := reflect.New(field.Type).Elem()
 		before.Set(v.Field(i))
-		name := strings.Split(field.Tag.Get("json"), ",")[0]
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		hash := fnv.New64a()
 		hash.Write([]byte(string(r.Kind()) + "." + field.Name))
 		f.random = rand.New(rand.NewPCG(f.seed, hash.Sum64()))
@@ -104,8 +104,8 @@ func (f filling) value(v reflect.Value, depth int) {
 	case reflect.Map:
 		f.mapped(v, depth)
 	case reflect.Struct:
-		for i := range v.NumField() {
-			f.value(v.Field(i), depth+1)
+		for _, member := range v.Fields() {
+			f.value(member, depth+1)
 		}
 	default:
 		if !f.empty {
@@ -154,7 +154,7 @@ func kept(r control.Record) {
 }
 
 func keep(v reflect.Value) {
-	if at, ok := v.Addr().Interface().(*time.Time); ok {
+	if at, ok := reflect.TypeAssert[*time.Time](v.Addr()); ok {
 		*at = at.UTC()
 		return
 	}

@@ -54,8 +54,8 @@ func settle(v reflect.Value) {
 	}
 	switch v.Kind() {
 	case reflect.Struct:
-		for i := range v.NumField() {
-			settle(v.Field(i))
+		for _, member := range v.Fields() {
+			settle(member)
 		}
 	case reflect.Slice:
 		for i := range v.Len() {

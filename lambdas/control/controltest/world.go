@@ -3,7 +3,6 @@ package controltest
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"sync"
 	"testing"
@@ -69,7 +68,7 @@ func NewWorld(t testing.TB) *World {
 	store.Now = w.Clock.Now
 	w.Control = &control.Control{
 		Store: store, Queue: w.Sent, Metrics: w.Counts, Now: w.Clock.Now,
-		Log:   slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Log:   slog.New(slog.DiscardHandler),
 		Pause: func(context.Context, int) {},
 	}
 	var mu sync.Mutex

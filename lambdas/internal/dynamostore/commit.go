@@ -2,6 +2,7 @@ package dynamostore
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
@@ -116,9 +117,7 @@ func (s *Store) action(w control.Write) types.TransactWriteItem {
 		}}
 	case *w.Record.Revision() == 0:
 		item := itemOf(w.Record)
-		for name, a := range p.key() {
-			item[name] = a
-		}
+		maps.Copy(item, p.key())
 		item[version] = number(1)
 		return types.TransactWriteItem{Put: &types.Put{
 			TableName: s.table(p.role), Item: item, ConditionExpression: &condition,

@@ -4,7 +4,6 @@ package dynamostore_test
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -16,15 +15,26 @@ import (
 	"github.com/aws/smithy-go/middleware"
 
 	"github.com/longshore-run/longshore/lambdas/control"
+	"github.com/longshore-run/longshore/lambdas/control/controltest"
 	"github.com/longshore-run/longshore/lambdas/internal/dynamostore"
 	"github.com/longshore-run/longshore/shared/task"
 	"github.com/longshore-run/longshore/shared/taskdef"
+	"github.com/longshore-run/longshore/shared/wire"
 	"github.com/longshore-run/longshore/test/emulator"
 )
 
-// meter adds up the write units that calls are told they cost.
+// Bounds for one task that ends by itself, warm and alone: of write units as the
+// design has it; of the functions' calls as they are now, so that more of them
+// are noticed.
+const (
+	mostUnits = 35
+	mostCalls = 17
+)
+
+// meter counts DynamoDB's calls and what it says the writes cost.
 type meter struct {
 	mu    sync.Mutex
+	calls int
 	units float64
 }
 
@@ -51,6 +61,9 @@ func (m *meter) attach(stack *middleware.Stack) error {
 				m.add(&c)
 			}
 		}
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.calls++
 		return out, metadata, err
 	}), middleware.Before)
 }
@@ -64,53 +77,110 @@ func (m *meter) add(c *types.ConsumedCapacity) {
 	m.units += aws.ToFloat64(c.CapacityUnits)
 }
 
-// One task's life, as the use cases write it, must stay within the design's 35
-// write units: created with a client token, admitted, seen running, ended and
-// released.
-func TestStore_ATasksLifeCostsFewWriteUnits(t *testing.T) {
+// plane is the control plane over DynamoDB, with an agent's words.
+type plane struct {
+	*controltest.World
+	t        *testing.T
+	m        *meter
+	identity string
+	id       string
+	epoch    int64
+	n        int64
+}
+
+func newPlane(t *testing.T) *plane {
 	config := emulator.Shared(t).AWSConfig()
-	m := &meter{}
 	names := makeTables(t, dynamodb.NewFromConfig(config))
-	config.APIOptions = append(config.APIOptions, m.attach)
-	s := dynamostore.New(config, names, time.Now)
-	commit := func(what string, writes ...control.Write) {
-		t.Helper()
-		before := m.units
-		if err := s.Commit(t.Context(), writes...); err != nil {
-			t.Fatal(err)
+	p := &plane{World: controltest.NewWorld(t), t: t, m: &meter{}}
+	p.identity, p.id = controltest.Identity("i")
+	config.APIOptions = append(config.APIOptions, p.m.attach, strict(t))
+	p.Store = dynamostore.New(config, names, p.Clock.Now)
+	p.must("prepare", p.Store.Commit(t.Context(),
+		control.Put(&control.Cluster{Name: "default", Status: "ACTIVE", CreatedAt: p.Clock.Now()}),
+		control.Put(&control.Family{Name: "app", Latest: 1, Active: 1}),
+		control.Put(&control.Definition{Family: "app", Number: 1, Status: "ACTIVE", Definition: taskdef.Canonical(controltest.MinimalDefinition("app")), RegisteredAt: p.Clock.Now()})))
+	return p
+}
+
+// must fails the test on an error and tells what a step cost.
+func (p *plane) must(what string, err error) {
+	p.t.Helper()
+	if err != nil {
+		p.t.Fatalf("%s: %v", what, err)
+	}
+	sent, _ := p.Memory.Calls.Made()
+	p.t.Logf("%-9s %2d calls of DynamoDB and %d of SQS so far, %.0f write units", what, p.m.calls, sent, p.m.units)
+	p.Clock.Move(time.Second)
+}
+
+func (p *plane) origin() wire.Origin { p.n++; return wire.Origin{Incarnation: "inc", N: p.n} }
+
+func (p *plane) sender() control.Sender {
+	return control.Sender{Identity: p.identity, SentAt: p.Clock.Now(), MessageID: p.NewID()}
+}
+
+// join registers an instance and echoes its epoch.
+func (p *plane) join() {
+	p.t.Helper()
+	p.must("register", p.IngestRegister(p.t.Context(), p.sender(), &wire.Register{
+		Header: wire.Header{Instance: p.id}, Origin: p.origin(), Identity: p.identity, Session: "s", Cluster: "default", WireVersions: wire.Versions(), CPU: 4096, MemoryMiB: 8192,
+	}))
+	for _, m := range p.Sent.TakeCommands(p.id) {
+		if welcome, ok := m.(*wire.Welcome); ok {
+			p.epoch, p.n = welcome.Epoch, max(p.n, welcome.N)
 		}
-		t.Logf("%s: %.1f", what, m.units-before)
 	}
-	now := time.Now()
-	id, hash := fmt.Sprintf("%032x", 1), strings.Repeat("a", 64)
-	ledger := &control.Ledger{ID: fmt.Sprintf("%032x", 2), Cluster: "default", Status: control.Active, Connected: true, Epoch: now.Unix(), Registered: control.Held{CPU: 4096, MemoryMiB: 8192, TCP: []int{22}}}
-	instance := &control.Instance{ID: ledger.ID, Cluster: "default"}
-	commit("(instance)", control.Put(ledger), control.Put(instance))
-	m.units = 0
-	one := &control.Task{
-		ID: id, Cluster: "default", LastStatus: task.Provisioning, DesiredStatus: task.DesiredRunning, Attempt: 1, Family: "web", Number: 3, Group: "family:web",
-		Needs: taskdef.Resources{CPU: 256, MemoryMiB: 512, TCP: []int{80}, UDP: []int{}}, Launch: "EC2", Priority: 50, CreatedAt: now, WaitingSince: now, StartedBy: "ci",
-		Tags: map[string]string{"team": "payments"},
-	}
-	commit("created", control.Put(&control.Token{Scope: "RunTask#default", Token: id, Request: hash, IDs: []string{id}, ExpiresAt: now.Add(time.Hour)}),
-		control.Put(one), control.Check(&control.Cluster{Name: "default"}))
-	one.LastStatus, one.Instance, one.Epoch, one.Incarnation, one.AdmittedAt = task.Pending, ledger.ID, ledger.Epoch, id, now
-	one.Held = &control.Held{CPU: 256, MemoryMiB: 512, TCP: []int{80}}
-	ledger.Held, ledger.Open = *one.Held, 1
-	commit("admitted", control.Put(one), control.Put(ledger), control.Check(instance))
-	zero := 0
-	one.LastStatus, one.Shown, one.N, one.StartedAt, one.PullStartedAt, one.PullStoppedAt = task.Running, true, 7, now, now, now
-	one.Containers = []task.Container{{
-		Name: "main", Status: task.ContainerRunning, RuntimeID: hash, Image: "registry.example.com/shop/web:2026-03-01", ImageDigest: "sha256:" + hash,
-		StartedAt: now, Bindings: []task.Binding{{BindIP: "0.0.0.0", ContainerPort: 80, HostPort: 80, Protocol: "tcp"}},
+	p.must("beat", p.Heartbeats(p.t.Context(), []control.Beat{{Sender: p.sender(), Instance: p.id, Message: &wire.Heartbeat{
+		Header: wire.Header{Instance: p.id}, Origin: p.origin(), Session: "s", Epoch: p.epoch, Docker: wire.DockerOK,
+	}}})[0])
+}
+
+func (p *plane) report(id string, status task.Status, container task.Container) error {
+	r := &wire.Report{Header: wire.Header{Instance: p.id}, Origin: p.origin(), Snapshot: wire.Snapshot{
+		Task: id, Attempt: 1, Epoch: p.epoch, Status: status, Containers: []task.Container{container}, PullStartedAt: p.Clock.Now(), PullStoppedAt: p.Clock.Now(), StartedAt: p.Clock.Now(),
 	}}
-	commit("running", control.Put(one), control.Check(ledger))
-	one.LastStatus, one.DesiredStatus, one.Held, one.StoppedAt, one.StoppingAt, one.ExecStoppedAt = task.Stopped, task.DesiredStopped, nil, now, now, now
-	one.StopCause, one.StoppedReason, one.ExpiresAt = "exited", "Essential container in task exited", now.Add(24*time.Hour)
-	one.Containers[0].Status, one.Containers[0].ExitCode, one.Containers[0].StoppedAt = task.ContainerStopped, &zero, now
-	ledger.Held, ledger.Open = control.Held{}, 0
-	commit("ended", control.Put(one), control.Put(ledger))
-	if m.units == 0 || m.units > 35 {
-		t.Fatalf("a task's life costs %.1f write units, the design allows 35", m.units)
+	if status == task.Stopped {
+		r.Cause, r.StoppedAt, r.StoppingAt = task.ExitedCause, p.Clock.Now(), p.Clock.Now()
+	}
+	return p.IngestReport(p.t.Context(), p.sender(), r)
+}
+
+func TestControl_OverDynamoDBATasksLifeStaysWithinItsCost(t *testing.T) {
+	p := newPlane(t)
+	p.join()
+	p.Sent.TakeKicks()
+	p.m.calls, p.m.units = 0, 0
+	// Sends are counted where the queue is; the store in memory is not called.
+	p.Memory.Calls.Reset()
+	run, err := p.RunTask(t.Context(), control.RunTaskRequest{Count: 1, Token: "5f6a8d0e-6d0e-4f7a-9a51-0b8e4a1f2c3d", TaskRequest: control.TaskRequest{
+		Cluster: "default", Definition: "app:1", StartedBy: "ci", Tags: map[string]string{"team": "payments"},
+	}})
+	p.must("run", err)
+	id := run.Tasks[0].ID
+	for _, k := range p.Sent.TakeKicks() {
+		p.must("admit", p.Admit(t.Context(), k))
+	}
+	main := task.Container{
+		Name: "main", Status: task.ContainerRunning, RuntimeID: strings.Repeat("a", 64), Image: "registry.example.com/shop/web:2026-03-01",
+		ImageDigest: "sha256:" + strings.Repeat("b", 64), StartedAt: p.Clock.Now(), Bindings: []task.Binding{{BindIP: "0.0.0.0", ContainerPort: 80, HostPort: 32768, Protocol: "tcp"}},
+	}
+	p.must("running", p.report(id, task.Running, main))
+	main.Status, main.ExitCode, main.StoppedAt = task.ContainerStopped, new(7), p.Clock.Now()
+	p.must("ended", p.report(id, task.Stopped, main))
+	sent, _ := p.Memory.Calls.Made()
+	if p.m.units == 0 || p.m.units > mostUnits {
+		t.Errorf("a task's life costs %.0f write units; the design allows %d", p.m.units, mostUnits)
+	}
+	if sent == 0 || p.m.calls+sent > mostCalls {
+		t.Errorf("a task's life takes %d calls of the functions; it took %d", p.m.calls+sent, mostCalls)
+	}
+
+	found, _, err := p.DescribeTasks(t.Context(), "default", []string{id})
+	if err != nil || len(found) != 1 || found[0].LastStatus != task.Stopped || found[0].Containers[0].ExitCode == nil || *found[0].Containers[0].ExitCode != 7 {
+		t.Fatalf("the task is %+v, %v", found, err)
+	}
+	ledger := &control.Ledger{ID: p.id}
+	if err := p.Store.Load(t.Context(), ledger); err != nil || ledger.Open != 0 || ledger.Held.MemoryMiB != 0 {
+		t.Fatalf("the ledger is %+v, %v", ledger, err)
 	}
 }

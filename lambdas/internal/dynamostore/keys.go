@@ -3,6 +3,7 @@ package dynamostore
 import (
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"strconv"
 	"strings"
 	"time"
@@ -233,10 +234,7 @@ func fill(r control.Record, item attributes) error {
 
 // without is an item less its table's key, with renamed members named again.
 func without(item attributes, r control.Record) attributes {
-	out := make(attributes, len(item))
-	for name, a := range item {
-		out[name] = a
-	}
+	out := maps.Clone(item)
 	for from, to := range renamed[r.Kind()] {
 		if a, ok := out[to]; ok {
 			out[from] = a

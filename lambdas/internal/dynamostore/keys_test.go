@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -58,9 +59,7 @@ func TestItem_IsStoredAsItAlwaysWas(t *testing.T) {
 func itemJSON(t *testing.T, r control.Record) []byte {
 	t.Helper()
 	item := itemOf(r)
-	for name, a := range placeOf(r).key() {
-		item[name] = a
-	}
+	maps.Copy(item, placeOf(r).key())
 	raw, err := attributevalue.MarshalMapJSON(item)
 	if err != nil {
 		t.Fatal(err)
