@@ -75,6 +75,13 @@ func agentDies(t *testing.T, agents int) {
 	if took := time.Since(dead); took < 85*time.Second {
 		t.Errorf("reaped after %s, before REAP_AFTER", took)
 	}
+	if agents == 2 { // the other one has been idle for more than a minute
+		rss := resident(t, s.Agent(2).PID())
+		t.Logf("an idle agent has %.1f MiB resident", float64(rss)/(1<<20))
+		if rss > mostResidentBytes {
+			t.Errorf("an idle agent has %d bytes resident, want at most %d", rss, mostResidentBytes)
+		}
+	}
 	gone := s.awaitStatus(arn, "STOPPED", 10*time.Second)
 	if gone.StopCode != "InfrastructureHealth" || !strings.Contains(aws.ToString(gone.StoppedReason), "lost") {
 		t.Errorf("stop code %s, reason %q", gone.StopCode, aws.ToString(gone.StoppedReason))

@@ -1,0 +1,88 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"archive/zip"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// Sizes that machine images and cold starts pay for.
+const (
+	mostAgentBytes    = 12_000_000
+	mostResidentBytes = 20 << 20
+	mostZipBytes      = 5_000_000
+)
+
+func TestSizes_WhatWasBuiltIsSmall(t *testing.T) {
+	dist := filepath.Join(root(t), "dist")
+	agent, err := os.Stat(filepath.Join(dist, "agent", runtime.GOARCH, "longshore-agent"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("agent: %.1f MB", float64(agent.Size())/1e6)
+	if agent.Size() > mostAgentBytes {
+		t.Errorf("the agent has %d bytes, want at most %d", agent.Size(), mostAgentBytes)
+	}
+	functions, err := filepath.Glob(filepath.Join(dist, "lambda", runtime.GOARCH, "*", "bootstrap"))
+	if err != nil || len(functions) < 5 {
+		t.Fatalf("functions %v, %v", functions, err)
+	}
+	for _, file := range functions {
+		n := zipped(t, file)
+		t.Logf("%s: %.1f MB zipped", filepath.Base(filepath.Dir(file)), float64(n)/1e6)
+		if n > mostZipBytes {
+			t.Errorf("%s has %d bytes zipped, want at most %d", file, n, mostZipBytes)
+		}
+	}
+}
+
+// counter is an io.Writer that only counts.
+type counter int64
+
+func (c *counter) Write(p []byte) (int, error) { *c += counter(len(p)); return len(p), nil }
+
+func zipped(t *testing.T, file string) int64 {
+	t.Helper()
+	var n counter
+	archive := zip.NewWriter(&n)
+	w, err := archive.Create("bootstrap")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := io.Copy(w, f); err != nil {
+		t.Fatal(err)
+	}
+	if err := archive.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return int64(n)
+}
+
+// resident is a process's memory in use.
+func resident(t *testing.T, pid int) int64 {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		var kib int64
+		if _, err := fmt.Sscanf(line, "VmRSS: %d kB", &kib); err == nil {
+			return kib << 10
+		}
+	}
+	t.Fatalf("process %d shows no VmRSS", pid)
+	return 0
+}
