@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/longshore-run/longshore/shared/fault"
 	"github.com/longshore-run/longshore/shared/logkey"
@@ -11,7 +12,7 @@ import (
 	"github.com/longshore-run/longshore/shared/wire"
 )
 
-// sweepAtMost bounds what one sweep repeats for one cluster.
+// sweepAtMost bounds what one sweep repeats or ends for one cluster.
 const sweepAtMost = 500
 
 // Sweep backs up every wake-up and every command (Q9): whatever was lost is
@@ -24,6 +25,9 @@ func (c *Control) Sweep(ctx context.Context) error {
 			return errors.Join(append(errs, fmt.Errorf("list clusters: %w", err))...)
 		}
 		for _, name := range names {
+			if outOfTime(ctx) { // the next run goes on: what was repeated is not due again
+				return errors.Join(errs...)
+			}
 			if err := c.sweepCluster(ctx, name); err != nil {
 				errs = append(errs, fmt.Errorf("sweep cluster %s: %w", name, err))
 			}
@@ -55,6 +59,24 @@ func (c *Control) sweepQueue(ctx context.Context, cluster string) error {
 		return err
 	}
 	c.kick(ctx, Kick{Cluster: cluster, Tasks: ids})
+	return c.measureWaiting(ctx, cluster, ids)
+}
+
+// measureWaiting tells how long the oldest tasks have waited, as admission does:
+// also when admission does not get that far.
+func (c *Control) measureWaiting(ctx context.Context, cluster string, oldest []string) error {
+	tasks := tasksOf(oldest)
+	if err := load(ctx, c.Store, tasks); err != nil {
+		return err
+	}
+	longest := time.Duration(0)
+	for _, t := range tasks {
+		if t.LastStatus == task.Provisioning {
+			longest = max(longest, c.Now().Sub(t.CreatedAt))
+		}
+	}
+	c.Metrics.Count("OldestWaitingSeconds", longest.Seconds(), "Cluster", cluster)
+	c.Metrics.Count("OldestWaitingSeconds", longest.Seconds())
 	return nil
 }
 
@@ -72,22 +94,34 @@ func (c *Control) endWaiting(ctx context.Context, cluster string) error {
 }
 
 // repeat sends again the assigns that nothing has shown, or the stops that have
-// not ended, if their next time has come.
+// not ended, if their next time has come. Those that can not be sent now do not
+// count: any number of them may be the oldest.
 func (c *Control) repeat(ctx context.Context, cluster string, what Waiting) error {
-	ids, _, err := c.Store.TaskIDs(ctx, TaskQuery{Cluster: cluster, Waiting: what}, Page{Limit: sweepAtMost})
-	if err != nil || len(ids) == 0 {
-		return err
+	var errs []error
+	sent := 0
+	for after := ""; sent < sweepAtMost && !outOfTime(ctx); {
+		ids, next, err := c.Store.TaskIDs(ctx, TaskQuery{Cluster: cluster, Waiting: what}, Page{After: after, Limit: sweepAtMost})
+		if err != nil {
+			return errors.Join(append(errs, err)...)
+		}
+		n, err := c.repeatSome(ctx, ids, what)
+		if sent, errs = sent+n, append(errs, err); next == "" {
+			break
+		}
+		after = next
 	}
-	tasks := make([]*Task, len(ids))
-	for i, id := range ids {
-		tasks[i] = &Task{ID: id}
-	}
+	return errors.Join(errs...)
+}
+
+// repeatSome is repeat for some tasks, and says how many were due.
+func (c *Control) repeatSome(ctx context.Context, ids []string, what Waiting) (due int, err error) {
+	tasks := tasksOf(ids)
 	if err := load(ctx, c.Store, tasks); err != nil {
-		return err
+		return 0, err
 	}
 	hosts, err := c.hostsOf(ctx, tasks)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	var errs []error
 	var assign []*Task
@@ -96,6 +130,10 @@ func (c *Control) repeat(ctx context.Context, cluster string, what Waiting) erro
 		if t.WaitingFor() != what || t.DispatchAt.After(c.Now()) || !hosts[t.Instance].reaches(t, what) {
 			continue
 		}
+		if outOfTime(ctx) {
+			break
+		}
+		due++
 		t.Dispatched++
 		t.DispatchAt = c.Now().Add(dispatchWait(t.Dispatched))
 		if err := c.Store.Commit(ctx, Put(t)); err != nil {
@@ -112,7 +150,7 @@ func (c *Control) repeat(ctx context.Context, cluster string, what Waiting) erro
 		}
 	}
 	c.send(ctx, stops...)
-	return errors.Join(append(errs, c.assign(ctx, assign...))...)
+	return due, errors.Join(append(errs, c.assign(ctx, assign...))...)
 }
 
 // host is what decides whether a command may go to an instance.

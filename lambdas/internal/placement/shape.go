@@ -1,6 +1,8 @@
 package placement
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,7 +20,12 @@ type shape struct {
 	err      error
 }
 
-// ShapeOf names a task's needs and constraints, for reasons and refusals.
+// maxShape bounds a shape's name in bytes: ledgers remember some, and every
+// admission writes a ledger.
+const maxShape = 400
+
+// ShapeOf names a task's needs and constraints, for reasons and refusals. Of a
+// long one the end is a hash of the whole.
 func ShapeOf(t Task) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "cpu=%d memory=%d gpus=%d tcp=%v udp=%v", t.Needs.CPU, t.Needs.MemoryMiB, t.Needs.GPUs, t.Needs.TCP, t.Needs.UDP)
@@ -33,7 +40,16 @@ func ShapeOf(t Task) string {
 	for _, e := range slices.Compact(expressions) {
 		fmt.Fprintf(&b, " memberOf=%q", e)
 	}
-	return b.String()
+	return short(b.String())
+}
+
+func short(shape string) string {
+	if len(shape) <= maxShape {
+		return shape
+	}
+	sum := sha256.Sum256([]byte(shape))
+	hash := "… " + hex.EncodeToString(sum[:16])
+	return strings.ToValidUTF8(shape[:maxShape-len(hash)], "") + hash
 }
 
 func (p *plan) shapeOf(t *Task) *shape {
