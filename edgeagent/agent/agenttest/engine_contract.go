@@ -40,7 +40,10 @@ func EngineContract(t *testing.T, newEngine func(instance string) agent.Engine, 
 		"Info_SaysWhatTheHostIs":                          info,
 		"Calls_EndWithTheirContext":                       callsEnd,
 	} {
-		t.Run(name, func(t *testing.T) { test(newBench(t, newEngine, image)) })
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(newBench(t, newEngine, image))
+		})
 	}
 }
 

@@ -33,7 +33,12 @@ func EngineEffect(t *testing.T, newEngine func(instance string) agent.Engine, im
 		"Volume_FolderOfTheHostCanBeReadOnly":           folder,
 		"Root_ReadOnlyCannotBeWrittenButItsTmpfsCan":    readOnlyRoot,
 	} {
-		t.Run(name, func(t *testing.T) { test(newBench(t, newEngine, image)) })
+		t.Run(name, func(t *testing.T) {
+			if !strings.HasPrefix(name, "Port_") { // two tests could find the same port free
+				t.Parallel()
+			}
+			test(newBench(t, newEngine, image))
+		})
 	}
 }
 

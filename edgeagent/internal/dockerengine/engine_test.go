@@ -225,6 +225,21 @@ func TestCreate_TellsWhoHasItsName(t *testing.T) {
 	}
 }
 
+// TestCreate_AVolumeDriverThatIsNotThereIsInvalid has Docker's answer, a 404, for
+// which Docker itself looks around for fifteen seconds. It is not the image that
+// lacks.
+func TestCreate_AVolumeDriverThatIsNotThereIsInvalid(t *testing.T) {
+	s := newStub(t)
+	s.on("POST /volumes/create", say(http.StatusNotFound, `create x: error looking up volume plugin nfs: plugin "nfs" not found`))
+	def := registered(t, input(t, "bridge-all"))
+	if _, err := s.engine(t, patient()).Create(t.Context(), specOf(def, "api")); !fault.Is(err, fault.Invalid) {
+		t.Errorf("%v, want invalid", err)
+	}
+	if n := s.count("POST /containers/create"); n != 0 {
+		t.Errorf("%d containers were made without their volume", n)
+	}
+}
+
 func TestWith_FindsAContainerAgainThatWasMadeAnew(t *testing.T) {
 	s := holding(t, aContainer(container.State{Status: "running", Running: true}))
 	e := s.engine(t, patient())

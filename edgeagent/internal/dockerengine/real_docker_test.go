@@ -267,12 +267,8 @@ func TestDocker_AVolumeOfItsNameThatIsNotTheTasksIsAConflict(t *testing.T) {
 	refused(t, spec, fault.Conflict)
 }
 
-func TestDocker_ADriverThatIsNotThereIsInvalid(t *testing.T) {
+func TestDocker_ALogDriverThatIsNotThereIsInvalid(t *testing.T) {
 	spec := testSpec(t, "true")
-	spec.Definition.ContainerDefinitions[0].MountPoints = []taskdef.MountPoint{{SourceVolume: "scratch", ContainerPath: "/x"}}
-	spec.Definition.Volumes = []taskdef.Volume{{Name: "scratch", DockerVolumeConfiguration: &taskdef.DockerVolumeConfiguration{Driver: "no-such-driver"}}}
-	refused(t, spec, fault.Invalid)
-	spec = testSpec(t, "true")
 	spec.Definition.ContainerDefinitions[0].LogConfiguration = &taskdef.LogConfiguration{LogDriver: "no-such-driver"}
 	refused(t, spec, fault.Invalid)
 }
