@@ -125,6 +125,7 @@ func (j *judgement) tables(ctx context.Context, tasks listed) error {
 			}
 		case older, onItsWay:
 			j.settled = false
+		default: // nothing to write
 		}
 	}
 	return flush()
@@ -227,6 +228,7 @@ func (j *judgement) apply(ctx context.Context, chunk []*Task) ([]Write, error) {
 			} else {
 				j.again = append(j.again, t)
 			}
+		default: // nothing to write
 		}
 	}
 	if len(w.order) == 0 {
@@ -271,6 +273,7 @@ func (j *judgement) inventory(tasks listed) {
 		case unknown:
 			j.unknowns++
 			j.c.Log.Error("container unknown here: it is kept, and its instance fenced", logkey.Task, e.Task, logkey.Attempt, e.Attempt, logkey.Epoch, e.Epoch, logkey.Instance, j.in.ID)
+		default: // it agrees
 		}
 	}
 	j.unknowns += j.m.UnknownLabels

@@ -2,6 +2,7 @@ package taskdef_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -197,8 +198,8 @@ func TestDecode_RefusesEveryMemberOfTheTableThatIsNotRun(t *testing.T) {
 func document(path, value string) (body, at string) {
 	parts := strings.Split(path, ".")
 	body = value
-	for i := len(parts) - 1; i >= 0; i-- {
-		name, list := strings.CutSuffix(parts[i], "[]")
+	for _, part := range slices.Backward(parts) {
+		name, list := strings.CutSuffix(part, "[]")
 		if list {
 			body = "[" + body + "]"
 		}

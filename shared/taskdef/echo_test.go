@@ -79,8 +79,8 @@ func fill(v reflect.Value, depth int) {
 	case reflect.Map:
 		v.Set(reflect.ValueOf(map[string]string{"<k>": "&v", "": ""}))
 	case reflect.Struct:
-		for i := range v.NumField() {
-			fill(v.Field(i), depth+1)
+		for _, field := range v.Fields() {
+			fill(field, depth+1)
 		}
 	case reflect.String:
 		v.SetString(fmt.Sprintf("<%d&\u2028é>", depth))
@@ -129,8 +129,7 @@ func TestMembers_HaveEachAFieldAndTheOtherWayRound(t *testing.T) {
 }
 
 func gather(path string, t reflect.Type, into map[string]bool) {
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for f := range t.Fields() {
 		if f.Anonymous {
 			gather(path, f.Type, into)
 			continue

@@ -2,6 +2,7 @@ package wire_test
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"os"
 	"path/filepath"
@@ -253,7 +254,7 @@ func TestCheck_NamesTheMemberThatIsOutOfBounds(t *testing.T) {
 		{"tasks", &wire.Resync{Header: to, Tasks: []string{"x"}}},
 	} {
 		_, err := wire.Encode(c.m)
-		f, ok := err.(*fault.Error)
+		f, ok := errors.AsType[*fault.Error](err)
 		if !ok || f.Kind != fault.Invalid || f.Field != c.field {
 			t.Errorf("%s of %T: %v", c.field, c.m, err)
 		}

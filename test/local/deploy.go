@@ -89,7 +89,7 @@ func (s *Stack) run(ctx context.Context, dir, name string, args ...string) error
 	out, err := cmd.CombinedOutput()
 	if log, openErr := os.OpenFile(filepath.Join(s.Options.Dir, "deploy.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644); openErr == nil {
 		fmt.Fprintf(log, "$ %s %s\n%s\n", name, strings.Join(args, " "), out)
-		log.Close()
+		_ = log.Close() // a log
 	}
 	if err != nil {
 		lines := strings.Split(strings.TrimSpace(string(out)), "\n")

@@ -1,6 +1,7 @@
 package supervise
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -54,7 +55,7 @@ func (t *Task) refuse(c *Container, r Result, now time.Time) bool {
 
 func codeOf(err error) wire.RefusalCode {
 	for e := err; e != nil; {
-		f, ok := e.(*fault.Error)
+		f, ok := errors.AsType[*fault.Error](e)
 		if ok && f.Code != "" {
 			return wire.RefusalCode(f.Code)
 		}

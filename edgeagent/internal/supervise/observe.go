@@ -191,6 +191,7 @@ func Did(t Task, r Result, now time.Time) Task {
 		t.didCreate(c, r, now)
 	case Start, Look, Stop:
 		return t.didTouch(c, r, now)
+	default: // a check is the task's, and judged before
 	}
 	return t
 }

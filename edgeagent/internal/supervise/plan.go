@@ -108,6 +108,7 @@ func (t *Task) act(now time.Time) (do []Action, wake time.Time) {
 			c.again = false
 		case Look:
 			c.look = false
+		default: // the others leave no trace before they are done
 		}
 		do = append(do, Action{Verb: verb, Container: c.Name, Timeout: c.StopTimeout})
 	}

@@ -18,13 +18,12 @@ import (
 // lose answers, show things late and twice.
 type world struct {
 	*rapid.T
-	task    Task
-	now     time.Time
-	boxes   map[string]*truth
-	flying  []Action
-	late    []Seen // pictures that were taken and not shown yet
-	calm    bool   // from now on everything works
-	stopped bool
+	task   Task
+	now    time.Time
+	boxes  map[string]*truth
+	flying []Action
+	late   []Seen // pictures that were taken and not shown yet
+	calm   bool   // from now on everything works
 }
 
 type truth struct {

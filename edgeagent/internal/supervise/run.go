@@ -176,6 +176,7 @@ func (r *runner) perform(ctx context.Context, a Action) (res Result) {
 		res.Err = r.shell.Start(ctx, a.Container)
 	case Stop:
 		res.Err = r.shell.Stop(ctx, a.Container, a.Timeout)
+	default: // a look is what follows
 	}
 	if a.Verb == Start || a.Verb == Stop || a.Verb == Look {
 		seen, err := r.shell.Observe(ctx, a.Container)

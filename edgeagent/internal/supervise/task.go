@@ -100,7 +100,6 @@ type Task struct {
 	checking bool // Check is under way
 	checked  bool // static ports were found free
 	tries    int  // that they were not
-	silent   int
 	retry    time.Time
 }
 

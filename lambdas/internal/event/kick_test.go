@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"log/slog"
 	"reflect"
 	"strings"
@@ -27,7 +26,7 @@ type counts map[string]float64
 
 func (c counts) Count(name string, value float64, _ ...string) { c[name] += value }
 
-func silent() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
+func silent() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 func bodies(all ...string) (e events.SQSEvent) {
 	for i, b := range all {

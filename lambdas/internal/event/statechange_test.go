@@ -3,7 +3,6 @@ package event_test
 import (
 	"context"
 	"encoding/json"
-	"io"
 	"log/slog"
 	"strconv"
 	"strings"
@@ -64,7 +63,7 @@ func newRig(t *testing.T) *rig {
 	r := &rig{t: t, w: w, dead: &deadLetters{}}
 	r.identity, _ = controltest.Identity("i")
 	r.id = w.AddInstance("i", control.Held{CPU: 1000, MemoryMiB: 100})
-	r.Statechange = &event.Statechange{Control: w.Control, Dead: r.dead, Metrics: w.Counts, Setting: w.Setting, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
+	r.Statechange = &event.Statechange{Control: w.Control, Dead: r.dead, Metrics: w.Counts, Setting: w.Setting, Log: slog.New(slog.DiscardHandler)}
 	return r
 }
 

@@ -37,8 +37,7 @@ type walker struct {
 }
 
 func (w walker) fields(path string, st reflect.Type) {
-	for i := range st.NumField() {
-		f := st.Field(i)
+	for f := range st.Fields() {
 		if !f.IsExported() || f.Name == "ResultMetadata" {
 			continue
 		}
@@ -178,8 +177,7 @@ func TestOverrideMembers_NameEveryMemberOfTaskOverride(t *testing.T) {
 func TestTaskDefinition_HasEveryMemberOfTheAnswer(t *testing.T) {
 	w := walker{t: t, facts: map[string]fact{}}
 	sdk := reflect.TypeFor[types.TaskDefinition]()
-	for i := range sdk.NumField() {
-		f := sdk.Field(i)
+	for f := range sdk.Fields() {
 		if !f.IsExported() {
 			continue
 		}
