@@ -15,6 +15,9 @@ func (v *visit) fence(ctx context.Context) {
 		Header: wire.Header{Instance: v.in.ID}, Incarnation: v.m.Incarnation, Epoch: v.ledger.Epoch,
 		Terminal: v.ledger.Status == Inactive && v.ledger.Open == 0, Reason: cut(v.lease.StageReason, maxReason),
 	}
+	if f.Terminal { // an agent takes no fence below its own epoch
+		f.Epoch = max(f.Epoch, v.m.Epoch)
+	}
 	tasks := listedIn(v.m.Inventory)
 	if err := load(ctx, v.c.Store, tasks.all); err != nil {
 		v.c.Log.WarnContext(ctx, "fence not sent; the next beat asks again", logkey.Instance, v.in.ID, logkey.Error, err)

@@ -234,7 +234,7 @@ func (v *visit) change() {
 	switch {
 	case l.Status == Inactive: // it is told so by the fence
 	case m.Epoch > l.Epoch:
-		restore(l, lease, v.now)
+		restore(l, lease, m.Epoch, v.now)
 	case lease.Stage == StageLost && m.Docker == wire.DockerOK: // with a broken engine it has not returned
 		setStage(lease, StageFenced, reasonReturned, v.now)
 	}

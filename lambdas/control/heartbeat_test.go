@@ -395,3 +395,27 @@ func TestHeartbeat_ASuspectOfAnOldEpochOrWithTasksOfOneIsNotConnectedByBeingHear
 		t.Fatalf("ledger %+v", l)
 	}
 }
+
+func TestHeartbeat_ARaisedEpochIsAlwaysAboveTheAgents(t *testing.T) {
+	w := controltest.NewWorld(t)
+	e := host(t, w, "i")
+	e.epoch = w.Clock.Now().Unix() + 100
+	e.beats()
+	if fences := inbox[*wire.Fence](e); len(fences) != 1 || fences[0].Epoch <= e.epoch {
+		t.Errorf("an agent of epoch %d is told %+v", e.epoch, fences)
+	}
+}
+
+func TestHeartbeat_ADeregisteredInstanceAheadOfRestoredTablesIsToldToEnd(t *testing.T) {
+	w := controltest.NewWorld(t)
+	e := host(t, w, "i")
+	if _, err := w.DeregisterContainerInstance(ctx, "default", e.id, false); err != nil {
+		t.Fatal(err)
+	}
+	w.Sent.TakeCommands(e.id)
+	e.epoch = w.Ledger(e.id).Epoch + 100
+	e.beats()
+	if fences := inbox[*wire.Fence](e); len(fences) != 1 || !fences[0].Terminal || fences[0].Epoch < e.epoch {
+		t.Errorf("fences %+v: an agent takes none below its epoch", fences)
+	}
+}

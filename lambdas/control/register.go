@@ -134,18 +134,18 @@ func (r *registration) life(w *changes) error {
 		r.refused = "its last life is not closed yet"
 		return errRefused
 	case l.Status == Inactive:
-		raise(l, r.lease, IncarnationCause, StageFenced, "REGISTERED again: to echo its epoch", r.now)
+		outrun(l, r.lease, m.Epoch, "REGISTERED again: to echo its epoch", r.now)
 		l.Status, l.EndCause, l.ExpiresAt = Active, "", time.Time{}
 		in.GoneAt, in.ExpiresAt = time.Time{}, time.Time{}
 		r.incarnate()
 	case in.Incarnation != m.Incarnation && r.sender.SentAt.Sub(r.lease.Sent) < silentBeats*r.every():
 		return r.duplicate(w)
 	case in.Incarnation != m.Incarnation:
-		raise(l, r.lease, IncarnationCause, StageFenced, "REGISTERED with a new journal: to echo its epoch", r.now)
+		outrun(l, r.lease, m.Epoch, "REGISTERED with a new journal: to echo its epoch", r.now)
 		l.EndCause = ""
 		r.incarnate()
 	case m.Epoch > l.Epoch:
-		restore(l, r.lease, r.now)
+		restore(l, r.lease, m.Epoch, r.now)
 	case r.lease.Version == 0: // its lease was lost: it begins again, as the same one
 		l.Connected = false
 		setStage(r.lease, StageFenced, "REGISTERED: to echo its epoch", r.now)
@@ -155,16 +155,27 @@ func (r *registration) life(w *changes) error {
 	return nil
 }
 
-// restore raises the epoch of an instance that knows a later one than we do: the
-// tables are older than it is, so what it runs may have no item here.
-func restore(l *Ledger, lease *Lease, now time.Time) {
-	raise(l, lease, IncarnationCause, StageFenced, "RESTORED: it knew a later epoch; to echo its own", now)
-	l.SinceEpoch, l.EndCause = l.Epoch, ""
+// outrun raises an instance's epoch for its inventory to decide, above the last
+// one its agent knew: an agent takes none below. Where that is a later one than we
+// know the tables are older than the agent is, so what it runs may have no item.
+func outrun(l *Ledger, lease *Lease, known int64, reason string, now time.Time) {
+	ahead := known > l.Epoch
+	l.Epoch = max(l.Epoch, known)
+	raise(l, lease, IncarnationCause, StageFenced, reason, now)
+	if ahead {
+		l.SinceEpoch = l.Epoch
+	}
+}
+
+// restore raises the epoch of an instance that knows a later one than we do.
+func restore(l *Ledger, lease *Lease, known int64, now time.Time) {
+	outrun(l, lease, known, "RESTORED: it knew a later epoch; to echo its own", now)
+	l.EndCause = ""
 }
 
 func (r *registration) begin() {
 	l := r.ledger
-	l.Status, l.Epoch = Active, max(l.Epoch+1, r.now.Unix())
+	l.Status, l.Epoch = Active, max(l.Epoch+1, r.m.Epoch+1, r.now.Unix())
 	l.SinceEpoch = l.Epoch
 	r.lease.Epoch = l.Epoch
 	setStage(r.lease, StageFenced, "REGISTERED: to echo its epoch", r.now)

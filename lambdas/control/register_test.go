@@ -381,3 +381,49 @@ func TestRegister_AnAgentAheadOfRestoredTablesIsRaisedPastIt(t *testing.T) {
 		t.Fatalf("task %+v", got)
 	}
 }
+
+func TestRegister_ANewJournalAheadOfRestoredTablesLosesNothing(t *testing.T) {
+	w := controltest.NewWorld(t)
+	e := host(t, w, "i")
+	w.Clock.Move(time.Hour)
+	e.incarnation, e.n = "inc-later", 0 // it was taken in after the backup, in an epoch of its own
+	e.epoch = w.Clock.Now().Unix() - 60
+	e.registers()
+	e.welcomed()
+	l := w.Ledger(e.id)
+	if l.SinceEpoch != l.Epoch {
+		t.Errorf("what it runs counts as closed for want of an item: %+v", l)
+	}
+	unknown := e.lists(w.NewID(), 1, wire.PhaseRunning)
+	unknown.Epoch = w.Clock.Now().Unix() - 60
+	e.beats(unknown)
+	if stops := inbox[*wire.Stop](e); len(stops) != 0 {
+		t.Errorf("stopped %+v", stops)
+	}
+}
+
+func TestRegister_ARaisedEpochIsAlwaysAboveTheAgents(t *testing.T) {
+	for name, change := range map[string]func(e *edge){
+		"the same incarnation": func(*edge) {},
+		"another incarnation":  func(e *edge) { e.incarnation = "inc-later" },
+		"another life": func(e *edge) {
+			if _, err := e.w.DeregisterContainerInstance(ctx, "default", e.id, false); err != nil {
+				e.t.Fatal(err)
+			}
+			e.w.Clock.Move(time.Second)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := controltest.NewWorld(t)
+			e := host(t, w, "i")
+			w.Clock.Move(time.Hour)
+			change(e)
+			e.epoch = w.Clock.Now().Unix() + 100 // clocks differ, or many raises fell into one second
+			before := e.epoch
+			e.registers()
+			if got := e.welcomed(); got.Epoch <= before {
+				t.Errorf("an agent of epoch %d is told %d, which it ignores for ever", before, got.Epoch)
+			}
+		})
+	}
+}

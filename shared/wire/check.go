@@ -50,7 +50,7 @@ func (c *checker) text(field, v string, most int) {
 
 func (c *checker) origin(o Origin) {
 	c.that(opaqueID.MatchString(o.Incarnation), "incarnation", "must be 1 to 64 letters, digits and hyphens")
-	c.that(o.N >= 0, "n", "must not be negative")
+	c.that(o.N >= 0 && o.N < 1<<53, "n", "must be from 0 to 2^53, not %d", o.N)
 }
 
 func (c *checker) attempt(t string, attempt int) {
@@ -58,7 +58,10 @@ func (c *checker) attempt(t string, attempt int) {
 	c.that(attempt >= 1 && attempt < 1<<30, "attempt", "must be 1 or more, not %d", attempt)
 }
 
-func (c *checker) epoch(e int64) { c.that(e >= 0, "epoch", "must not be negative") }
+// epoch is bounded, so that one that follows it is a number too.
+func (c *checker) epoch(e int64) {
+	c.that(e >= 0 && e < 1<<53, "epoch", "must be from 0 to 2^53, not %d", e)
+}
 
 func (c *checker) ports(field string, ports []int) {
 	c.that(len(ports) <= MaxPorts, field, "has %d ports; at most %d are allowed", len(ports), MaxPorts)
