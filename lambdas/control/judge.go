@@ -18,21 +18,28 @@ const (
 	judgeCommands  = 500
 )
 
-// verdict is what an inventory says about one task or entry of it.
+// verdict is what an inventory says about a task that is open here.
 type verdict string
 
 const (
-	nothing  verdict = ""
+	fine     verdict = ""
 	vanish   verdict = "vanish"   // write: absent, and known not to come
 	adoptIt  verdict = "adopt"    // write: listed, of an older epoch, decided by this inventory
 	showIt   verdict = "show"     // write: seen for the first time, or kept and back
 	redo     verdict = "redo"     // write: its assign or stop is sent again
-	resyncIt verdict = "resync"   // its snapshot is asked for again
-	stopIt   verdict = "stop"     // it is known to have ended, and runs
-	ackIt    verdict = "ack"      // its end is known
-	unknown  verdict = "unknown"  // nobody here knows it: kept, and alarms (I12)
 	older    verdict = "older"    // left to its closing (I8)
 	onItsWay verdict = "onItsWay" // its assign has just been sent
+)
+
+// answer is what an entry of an inventory is answered with.
+type answer string
+
+const (
+	noAnswer answer = ""
+	resyncIt answer = "resync"  // its snapshot is asked for again
+	stopIt   answer = "stop"    // it is known to have ended, and runs
+	ackIt    answer = "ack"     // its end is known
+	unknown  answer = "unknown" // nobody here knows it: kept, and alarms (I12)
 )
 
 // judgement compares one inventory with the tables.
@@ -125,17 +132,17 @@ func (j *judgement) tables(ctx context.Context, tasks listed) error {
 			}
 		case older, onItsWay:
 			j.settled = false
-		default: // nothing to write
+		case fine:
 		}
 	}
 	return flush()
 }
 
-// of is the verdict on a task that is open here, and nothing on any other.
+// of is the verdict on a task; one that is not open here is fine.
 func (j *judgement) of(t *Task) verdict {
 	l := j.ledger
 	if t.Version == 0 || !t.LastStatus.Open() || t.Instance != l.ID {
-		return nothing
+		return fine
 	}
 	_, isListed := j.entries[wire.Attempt{Task: t.ID, Attempt: t.Attempt}]
 	switch {
@@ -146,7 +153,7 @@ func (j *judgement) of(t *Task) verdict {
 	case isListed && (!t.Shown || !t.Kept.IsZero()):
 		return showIt
 	case isListed:
-		return nothing
+		return fine
 	case t.Epoch < l.Epoch && l.Cause == IncarnationCause, t.Incarnation != j.m.Incarnation:
 		return vanish // it was with a journal that is gone
 	case t.Epoch < l.Epoch:
@@ -228,7 +235,7 @@ func (j *judgement) apply(ctx context.Context, chunk []*Task) ([]Write, error) {
 			} else {
 				j.again = append(j.again, t)
 			}
-		default: // nothing to write
+		case fine, older, onItsWay: // another has written it meanwhile
 		}
 	}
 	if len(w.order) == 0 {
@@ -273,22 +280,22 @@ func (j *judgement) inventory(tasks listed) {
 		case unknown:
 			j.unknowns++
 			j.c.Log.Error("container unknown here: it is kept, and its instance fenced", logkey.Task, e.Task, logkey.Attempt, e.Attempt, logkey.Epoch, e.Epoch, logkey.Instance, j.in.ID)
-		default: // it agrees
+		case noAnswer:
 		}
 	}
 	j.unknowns += j.m.UnknownLabels
 }
 
-// entry is the verdict on one entry of the inventory, after its task was judged.
-func (j *judgement) entry(t *Task, e wire.Entry) verdict {
+// entry is the answer to one entry of the inventory, after its task was judged.
+func (j *judgement) entry(t *Task, e wire.Entry) answer {
 	here := t.Version > 0 && t.LastStatus.Open() && t.Instance == j.ledger.ID && t.Attempt == e.Attempt
 	switch {
 	case here && t.Epoch < j.ledger.Epoch:
-		return older
+		return noAnswer // left to its closing (I8)
 	case here && (e.Phase == wire.PhaseEnded || e.Phase == wire.PhaseRunning && t.LastStatus == task.Pending):
 		return resyncIt // an inventory never changes a status
 	case here:
-		return nothing
+		return noAnswer
 	case e.Phase == wire.PhaseEnded:
 		return ackIt
 	case closed(t, e, j.ledger):

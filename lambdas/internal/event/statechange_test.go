@@ -3,7 +3,6 @@ package event_test
 import (
 	"context"
 	"encoding/json"
-	"log/slog"
 	"strconv"
 	"strings"
 	"testing"
@@ -63,7 +62,7 @@ func newRig(t *testing.T) *rig {
 	r := &rig{t: t, w: w, dead: &deadLetters{}}
 	r.identity, _ = controltest.Identity("i")
 	r.id = w.AddInstance("i", control.Held{CPU: 1000, MemoryMiB: 100})
-	r.Statechange = &event.Statechange{Control: w.Control, Dead: r.dead, Metrics: w.Counts, Setting: w.Setting, Log: slog.New(slog.DiscardHandler)}
+	r.Statechange = &event.Statechange{Control: w.Control, Dead: r.dead, Metrics: w.Counts, Setting: w.Setting, Log: silent()}
 	return r
 }
 

@@ -1,0 +1,5 @@
+//go:build soak
+
+package control_test
+
+func init() { *walks = 400 }
