@@ -10,8 +10,11 @@ import (
 	"github.com/longshore-run/longshore/shared/wire"
 )
 
-// refusalsKept bounds what a ledger remembers of refusals.
-const refusalsKept = 16
+// Bounds of what a ledger remembers of refusals.
+const (
+	refusalsKept = 16
+	refusedPorts = 20 // of each protocol, in one
+)
 
 // IngestRefused takes in one refusal.
 func (c *Control) IngestRefused(ctx context.Context, s Sender, m *wire.Refused) error {
@@ -51,7 +54,7 @@ func (x *intake) refused(ctx context.Context, t *Task, m *wire.Refused) error {
 // has there, else tasks of that shape.
 func refusalOf(t *Task, m *wire.Refused, until time.Time) Refusal {
 	if len(m.TCP)+len(m.UDP) > 0 {
-		return Refusal{TCP: distinct(m.TCP), UDP: distinct(m.UDP), Until: until}
+		return Refusal{TCP: first(distinct(m.TCP), refusedPorts), UDP: first(distinct(m.UDP), refusedPorts), Until: until}
 	}
 	return Refusal{Shape: ShapeOf(t), Until: until}
 }
