@@ -113,15 +113,6 @@ func (a *Agent) dueReport(r *Record, sent map[string]*sending, again, repeat boo
 	return d, d <= 0
 }
 
-// putBack keeps what was asked for and is not sent yet.
-func (a *Agent) putBack(ids []string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, id := range ids {
-		a.again[id] = true
-	}
-}
-
 // sendReports sends what is due, batch by batch; false if some of it has to be
 // tried again.
 func (a *Agent) sendReports(ctx context.Context, due []item, sent map[string]*sending) bool {
