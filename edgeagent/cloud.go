@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"github.com/aws/smithy-go/logging"
 
 	"github.com/longshore-run/longshore/shared/logkey"
 	"github.com/longshore-run/longshore/shared/setting"
@@ -29,8 +30,10 @@ type cloud struct {
 	host   *imds.Client // nil if it is switched off
 }
 
-func newCloud(ctx context.Context, c settings) (*cloud, error) {
-	cfg, err := config.LoadDefaultConfig(ctx)
+func newCloud(ctx context.Context, c settings, log *slog.Logger) (*cloud, error) {
+	cfg, err := config.LoadDefaultConfig(ctx, config.WithLogger(logging.LoggerFunc(func(_ logging.Classification, format string, v ...any) {
+		log.Debug("AWS SDK", logkey.Message, fmt.Sprintf(format, v...)) // what matters comes back as an error
+	})))
 	if err != nil {
 		return nil, fmt.Errorf("read the AWS settings: %w", err)
 	}

@@ -109,7 +109,7 @@ func serve(c settings, stderr io.Writer) int {
 
 func serveUntil(ctx context.Context, c settings, log *slog.Logger) error {
 	log.Info("the agent begins", "version", version, logkey.Cluster, c.Cluster)
-	cloud, err := newCloud(ctx, c)
+	cloud, err := newCloud(ctx, c, log)
 	if err != nil {
 		return err
 	}
