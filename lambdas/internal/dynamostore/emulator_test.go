@@ -127,3 +127,27 @@ func TestStore_LeavesAttributesAloneThatItDoesNotKnow(t *testing.T) {
 		}
 	}
 }
+
+// What is written where something expired still lies starts from nothing: not
+// even what a newer version had added to the old item stays.
+func TestStore_WritesOverAnExpiredItemWhole(t *testing.T) {
+	config := emulator.Shared(t).AWSConfig()
+	client := dynamodb.NewFromConfig(config)
+	names := makeTables(t, client)
+	key := map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: "a"}}
+	_, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String(names[schema.Tasks]), Item: map[string]types.AttributeValue{
+		"id": key["id"], "version": &types.AttributeValueMemberN{Value: "9"}, "expiresAt": &types.AttributeValueMemberN{Value: "1000"},
+		"future": &types.AttributeValueMemberS{Value: "old"},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := dynamostore.New(config, names, time.Now)
+	if err := s.Commit(t.Context(), control.Put(&control.Task{ID: "a", Cluster: "c"})); err != nil {
+		t.Fatal(err)
+	}
+	out, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String(names[schema.Tasks]), Key: key})
+	if err != nil || out.Item["future"] != nil || out.Item["expiresAt"] != nil || out.Item["cluster"] == nil {
+		t.Fatalf("the item is %v, %v", out.Item, err)
+	}
+}

@@ -332,3 +332,34 @@ func TestLeases_ScanEveryPageStronglyAndPassOverWhatIsUnknown(t *testing.T) {
 		t.Error("the second page does not start after the first")
 	}
 }
+
+// An index has no strong reads and DynamoDB refuses to be asked; everything else
+// is decided on and must be.
+func TestReads_AreStrongWhereThereIsNoIndex(t *testing.T) {
+	p := play(t, ok("{}"))
+	for name, read := range map[string]func() error{
+		"GetItem":   func() error { return p.Load(t.Context(), &control.Task{ID: "a"}) },
+		"clusters":  func() error { _, _, err := p.Clusters(t.Context(), control.Page{}); return err },
+		"families":  func() error { _, _, err := p.Families(t.Context(), "f", control.Page{}); return err },
+		"revisions": func() error { _, _, err := p.Revisions(t.Context(), "f", true, control.Page{}); return err },
+		"tasks": func() error {
+			_, _, err := p.TaskIDs(t.Context(), control.TaskQuery{Cluster: "c"}, control.Page{})
+			return err
+		},
+		"instances": func() error { _, _, err := p.InstanceIDs(t.Context(), "c", control.Page{}); return err },
+	} {
+		p.calls = nil
+		if err := read(); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for _, c := range p.calls {
+			_, indexed := c.body["IndexName"]
+			if strong := c.body["ConsistentRead"] == true; strong == indexed {
+				t.Errorf("%s: of an index %v, strong %v", name, indexed, strong)
+			}
+		}
+		if want := map[bool]int{true: schema.ClusterShards, false: 1}[name == "tasks"]; len(p.calls) != want {
+			t.Errorf("%s: %d calls, want %d", name, len(p.calls), want)
+		}
+	}
+}
