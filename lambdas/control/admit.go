@@ -35,7 +35,12 @@ func (c *Control) Admit(ctx context.Context, k Kick) error {
 	if p == nil {
 		return nil
 	}
-	out := placement.Plan(p.input())
+	in := p.input()
+	in.Enough = p.enough(ctx)
+	out := placement.Plan(in)
+	if out.Cut {
+		p.next = p.state.Cursor // the next pass starts where this one did
+	}
 	for _, fault := range out.Faults {
 		c.Log.ErrorContext(ctx, "task can not be judged", logkey.Cluster, k.Cluster, logkey.Error, fault)
 	}
@@ -76,6 +81,14 @@ type pass struct {
 
 func (p *pass) out(ctx context.Context) bool {
 	return ctx.Err() != nil || !p.deadline.IsZero() && p.c.Now().After(p.deadline)
+}
+
+// enough ends a plan in time for what it gives out to be written.
+func (p *pass) enough(ctx context.Context) func() bool {
+	started := p.c.Now()
+	return func() bool {
+		return p.out(ctx) || !p.deadline.IsZero() && p.c.Now().Sub(started) > p.deadline.Sub(started)/2
+	}
 }
 
 func (c *Control) newPass(ctx context.Context, k Kick) (*pass, error) {

@@ -81,6 +81,8 @@ type Input struct {
 	Bystander     bool
 	StarvationAge time.Duration
 	EarmarkFor    time.Duration
+	// Enough, if set, says before each task whether the plan is to end there.
+	Enough func() bool
 	// Random gives 0 ≤ n < limit, for the strategy random.
 	Random func(limit int) int
 }
@@ -103,6 +105,7 @@ type Output struct {
 	Reasons map[string]string // of the tasks that go on waiting
 	Demand  []Demand
 	Earmark Earmark
+	Cut     bool    // Enough ended it: some tasks have neither place nor reason
 	Faults  []error // tasks that could not be judged, each waiting with reason INTERNAL
 }
 
@@ -133,6 +136,10 @@ func Plan(in Input) Output {
 		p.renewEarmark(order)
 	}
 	for _, t := range order {
+		if in.Enough != nil && in.Enough() {
+			p.out.Cut = true
+			break
+		}
 		p.placeSafely(t)
 	}
 	p.demand(order)
@@ -165,6 +172,7 @@ type plan struct {
 	out    Output
 	hosts  []*host
 	shapes map[string]*shape
+	tally  map[count]map[string]int // tasks by value of a field, as the plan goes
 }
 
 func (p *plan) placeSafely(t *Task) {
@@ -199,6 +207,7 @@ func (p *plan) place(t *Task) {
 		return
 	}
 	best.take(t)
+	p.tallied(t, best)
 	p.out.Assign = append(p.out.Assign, Assignment{t.ID, best.in.ID})
 	if p.out.Earmark.Task == t.ID {
 		p.out.Earmark = Earmark{}

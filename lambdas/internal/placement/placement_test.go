@@ -287,3 +287,49 @@ func TestPlan_AnyPlanFitsAndLeavesNothingUnsaid(t *testing.T) {
 		}
 	})
 }
+
+func TestPlan_EndsWhenItHasHadEnough(t *testing.T) {
+	in := placement.Input{Now: time.Unix(1000, 0), Instances: []placement.Instance{{ID: "i", Registered: placement.Size{CPU: 100}, Free: placement.Size{CPU: 100}}}}
+	for n := range 10 {
+		in.Tasks = append(in.Tasks, placement.Task{ID: fmt.Sprint(n), Since: in.Now, Needs: taskdef.Resources{CPU: 1}})
+	}
+	asked := 0
+	in.Enough = func() bool { asked++; return asked > 4 }
+	out := placement.Plan(in)
+	if len(out.Assign) != 4 || len(out.Reasons) != 0 || !out.Cut {
+		t.Errorf("%d assigned, reasons %v, cut %v", len(out.Assign), out.Reasons, out.Cut)
+	}
+	if in.Enough = nil; len(placement.Plan(in).Assign) != 10 || placement.Plan(in).Cut {
+		t.Error("cut without a reason to")
+	}
+}
+
+func TestPlan_SpreadsAThousandEvenlyWhileItFills(t *testing.T) {
+	in := placement.Input{Now: time.Unix(1000, 0), GroupTasks: map[string]map[string]int{"b": {"i0": 3}}}
+	for n := range 12 {
+		in.Instances = append(in.Instances, placement.Instance{ID: fmt.Sprintf("i%d", n), Attributes: map[string]string{"ecs.availability-zone": fmt.Sprint(n % 3)},
+			Registered: placement.Size{CPU: 1000}, Free: placement.Size{CPU: 1000}, Open: n})
+	}
+	group := map[string]string{}
+	for n := range 1000 {
+		id := fmt.Sprintf("%04d", n)
+		group[id] = []string{"a", "b", "c"}[n%3]
+		task := placement.Task{ID: id, Group: group[id], Since: in.Now, Needs: taskdef.Resources{CPU: 1}}
+		if group[id] != "c" {
+			task.Strategy = []placement.Strategy{{Type: placement.Spread, Field: "instanceId"}}
+		}
+		in.Tasks = append(in.Tasks, task)
+	}
+	of := map[string]map[string]int{"a": {}, "b": {"i0": 3}, "c": {}}
+	for _, a := range placement.Plan(in).Assign {
+		of[group[a.Task]][a.Instance]++
+	}
+	low, high := 1000, 0
+	for n := range 12 {
+		b := of["b"][fmt.Sprintf("i%d", n)]
+		low, high = min(low, b), max(high, b)
+	}
+	if high-low > 1 { // with the three it had
+		t.Errorf("group b is spread %v", of["b"])
+	}
+}

@@ -44,19 +44,46 @@ func (h *host) left(field string) int {
 	return h.free.MemoryMiB
 }
 
+// count is what a spread counts: tasks by a field's values, of one group or of
+// all ("").
+type count struct {
+	field, group string
+	all          bool
+}
+
 // spread keeps the hosts whose value of field has the fewest tasks: of t's
 // group, or of any where nothing is known of the group.
 func (p *plan) spread(t *Task, fit []*host, field string, ofAll bool) []*host {
-	counts := map[string]int{}
+	key := count{field: field, all: true}
 	of, known := p.in.GroupTasks[t.Group]
-	for _, h := range p.hosts {
-		n := h.open
-		if known && !ofAll {
-			n = of[h.in.ID] + h.placed[t.Group]
+	if known && !ofAll {
+		key = count{field: field, group: t.Group}
+	}
+	counts, ready := p.tally[key]
+	if !ready {
+		counts = map[string]int{}
+		for _, h := range p.hosts {
+			n := h.open
+			if !key.all {
+				n = of[h.in.ID] + h.placed[t.Group]
+			}
+			counts[spreadValue(h, field)] += n
 		}
-		counts[spreadValue(h, field)] += n
+		if p.tally == nil {
+			p.tally = map[count]map[string]int{}
+		}
+		p.tally[key] = counts
 	}
 	return least(fit, func(h *host) int { return counts[spreadValue(h, field)] })
+}
+
+// tallied counts a task that was just placed.
+func (p *plan) tallied(t *Task, h *host) {
+	for key, counts := range p.tally {
+		if key.all || key.group == t.Group {
+			counts[spreadValue(h, key.field)]++
+		}
+	}
 }
 
 func spreadValue(h *host, field string) string {
