@@ -188,3 +188,17 @@ func TestJudge_ReapedAndBackMeanwhileIsNotConnectedByTheOldEcho(t *testing.T) {
 		t.Fatal("schedulable before its epoch was echoed")
 	}
 }
+
+func TestJudge_AnInventoryThatDidNotEchoTheEpochDecidesNothingOfIt(t *testing.T) {
+	w := controltest.NewWorld(t)
+	e := host(t, w, "i")
+	listed, absent := e.given(), e.running()
+	old := e.epoch
+	e.forget()
+	w.Clock.Move(time.Second)
+	e.meanwhile("Load", 3, func() { e.raised(control.IncarnationCause) }) // as for an agent ahead of restored tables
+	e.heard(e.beat(e.lists(listed, 1, wire.PhasePending)))
+	if a, b := w.Task(listed), w.Task(absent); a.Epoch != old || a.Shown || b.LastStatus != task.Running || w.Ledger(e.id).Stale != 2 {
+		t.Fatalf("listed %+v absent %+v", a, b)
+	}
+}
