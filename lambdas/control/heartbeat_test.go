@@ -112,6 +112,7 @@ func TestHeartbeat_AnOldOneThatStillRenewsDoesNotMakeLaterWorkVanish(t *testing.
 	w.Clock.Move(time.Second)
 	old := e.beat() // an inventory without the task, on its way while …
 	id := e.running()
+	e.forget()
 	e.heard(old)
 	if got := w.Task(id); got.LastStatus != task.Running {
 		t.Fatalf("task %+v", got)
