@@ -83,14 +83,6 @@ func (p *pass) out(ctx context.Context) bool {
 	return ctx.Err() != nil || !p.deadline.IsZero() && p.c.Now().After(p.deadline)
 }
 
-// enough ends a plan in time for what it gives out to be written.
-func (p *pass) enough(ctx context.Context) func() bool {
-	started := p.c.Now()
-	return func() bool {
-		return p.out(ctx) || !p.deadline.IsZero() && p.c.Now().Sub(started) > p.deadline.Sub(started)/2
-	}
-}
-
 func (c *Control) newPass(ctx context.Context, k Kick) (*pass, error) {
 	p := &pass{c: c, now: c.Now(), tasks: map[string]*Task{}, ledgers: map[string]*Ledger{}, groups: map[string]map[string]int{}, shares: map[string][]string{}}
 	if d, ok := ctx.Deadline(); ok {

@@ -17,6 +17,14 @@ const (
 	attributeInstance = "ecs.instance-id"
 )
 
+// enough ends a plan in time for what it gives out to be written.
+func (p *pass) enough(ctx context.Context) func() bool {
+	started := p.c.Now()
+	return func() bool {
+		return p.out(ctx) || !p.deadline.IsZero() && p.c.Now().Sub(started) > p.deadline.Sub(started)/2
+	}
+}
+
 func placementTask(t *Task) placement.Task {
 	out := placement.Task{
 		ID: t.ID, Group: t.Group, Needs: t.Needs, Priority: t.Priority,

@@ -206,3 +206,52 @@ type unmeasured struct{ control.Queue }
 func (unmeasured) Backlog(context.Context) (int, error) {
 	return 0, fault.New(fault.Unavailable, "not now")
 }
+
+func TestIngestHostState_AStoppingHostTakesNoWorkThoughItBeats(t *testing.T) {
+	w := controltest.NewWorld(t)
+	i := w.AddInstance("i", room, onEC2)
+	e := newEdge(t, w, "i")
+	e.epoch = w.Ledger(i).Epoch
+	w.Clock.Move(time.Second)
+	if err := w.IngestHostState(ctx, control.HostState{EC2InstanceID: "i-0abc", State: "stopping", At: w.Clock.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		e.beats()
+		if w.Ledger(i).Connected || w.Lease(i).Stage != control.StageSuspect {
+			t.Fatalf("a beat of a host that is shutting down made it take work: %+v", w.Lease(i))
+		}
+	}
+	lease := w.Lease(i)
+	if !lease.CordonedUntil.After(w.Clock.Now()) {
+		t.Errorf("%+v", lease)
+	}
+	w.Clock.Move(w.Setting.ReapAfter) // it did not stop after all
+	e.beats()
+	if !w.Ledger(i).Connected || w.Lease(i).Stage != control.StageConnected {
+		t.Errorf("%+v", w.Lease(i))
+	}
+}
+
+func TestIngestHostState_AHostStartedAgainIsNotCordoned(t *testing.T) {
+	w := controltest.NewWorld(t)
+	i := w.AddInstance("i", room, onEC2)
+	e := newEdge(t, w, "i")
+	e.epoch = w.Ledger(i).Epoch
+	for _, state := range []string{"stopping", "stopped"} {
+		w.Clock.Move(time.Second)
+		if err := w.IngestHostState(ctx, control.HostState{EC2InstanceID: "i-0abc", State: state, At: w.Clock.Now()}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s := w.Lease(i).Stage; s != control.StageLost {
+		t.Fatalf("stage %s", s)
+	}
+	w.Clock.Move(time.Second)
+	e.registers()
+	e.welcomed()
+	e.beats()
+	if !w.Ledger(i).Connected {
+		t.Errorf("%+v", w.Lease(i))
+	}
+}

@@ -60,6 +60,10 @@ func (c *Control) Heartbeats(ctx context.Context, batch []Beat) []error {
 		leases[i], errs[i] = c.renew(ctx, batch[i])
 	}
 	for _, i := range order {
+		if outOfTime(ctx) { // the leases are renewed; later beats say the rest again
+			c.Log.WarnContext(ctx, "heartbeats not looked at for want of time", logkey.Count, len(batch))
+			break
+		}
 		if errs[i] == nil && leases[i] != nil && batch[i].Message != nil {
 			errs[i] = c.attendSafely(ctx, batch[i], leases[i])
 		}
@@ -249,6 +253,7 @@ func (v *visit) change() {
 		v.disconnect(reasonDuplicate)
 	case !lease.Impaired.IsZero():
 		v.disconnect("IMPAIRED: container engine: " + lease.ImpairedWhy)
+	case lease.cordoned(v.now):
 	case lease.Stage == StageSuspect && l.Stale == 0 && m.Epoch == l.Epoch && l.Status != Inactive:
 		setStage(lease, StageConnected, "", v.now)
 		l.Connected, v.woken = true, true

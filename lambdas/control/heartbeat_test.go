@@ -1,6 +1,7 @@
 package control_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -418,5 +419,25 @@ func TestHeartbeat_ADeregisteredInstanceAheadOfRestoredTablesIsToldToEnd(t *test
 	e.beats()
 	if fences := inbox[*wire.Fence](e); len(fences) != 1 || !fences[0].Terminal || fences[0].Epoch < e.epoch {
 		t.Errorf("fences %+v: an agent takes none below its epoch", fences)
+	}
+}
+
+func TestHeartbeat_WithoutTimeLeftLeasesAreRenewedAndBodiesLeftToTheNextBeat(t *testing.T) {
+	w := controltest.NewWorld(t)
+	e := host(t, w, "i")
+	unknown := e.lists(w.NewID(), 1, wire.PhaseRunning)
+	w.Clock.Move(time.Minute)
+	b := e.beat(unknown)
+	short, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	if err := w.Heartbeats(short, []control.Beat{b})[0]; err != nil {
+		t.Fatal(err)
+	}
+	if lease := w.Lease(e.id); !lease.Sent.Equal(b.Sender.SentAt) || lease.N >= b.Message.N {
+		t.Errorf("lease %+v", lease)
+	}
+	e.beats(unknown)
+	if s := w.Lease(e.id).Stage; s != control.StageFenced {
+		t.Errorf("the next beat was not looked at: %s", s)
 	}
 }

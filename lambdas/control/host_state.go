@@ -10,6 +10,10 @@ import (
 	"github.com/longshore-run/longshore/shared/task"
 )
 
+// cordoned says whether a host that EC2 said is stopping takes no work though it
+// still beats. It ends by itself: a host that goes on after all is used again.
+func (r *Lease) cordoned(now time.Time) bool { return now.Before(r.CordonedUntil) }
+
 // HostState is what EC2 says of an instance.
 type HostState struct {
 	EC2InstanceID string
@@ -63,6 +67,7 @@ func (c *Control) hostState(ctx context.Context, judged Lease, h HostState) erro
 				return false
 			}
 			setStage(lease, StageSuspect, "EC2 instance "+h.State, now)
+			lease.CordonedUntil = now.Add(c.Setting.ReapAfter)
 			ledger.Connected = false
 			return true
 		})

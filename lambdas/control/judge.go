@@ -363,7 +363,7 @@ func (j *judgement) finish(ctx context.Context) error {
 // stage is where the whole inventory leaves the instance.
 func (j *judgement) stage(w *changes) (connected bool) {
 	lease, l := j.lease, j.ledger
-	clean := j.running == 0 && j.unknowns == 0 && l.Stale == 0 && lease.Impaired.IsZero() && l.Status != Inactive && lease.Alternations < clonesReturn
+	clean := j.running == 0 && j.unknowns == 0 && l.Stale == 0 && lease.Impaired.IsZero() && l.Status != Inactive && lease.Alternations < clonesReturn && !lease.cordoned(j.now)
 	switch {
 	case clean && (lease.Stage == StageFenced || lease.Stage == StageSuspect):
 		setStage(lease, StageConnected, "", j.now)

@@ -227,7 +227,9 @@ type Lease struct {
 	StageReason  string        `json:"stageReason,omitempty"`
 	Impaired     time.Time     `json:"impaired,omitzero"`
 	ImpairedWhy  string        `json:"impairedWhy,omitempty"`
-	ExpiresAt    time.Time     `json:"expiresAt,omitzero"`
+	// CordonedUntil is until when a host that EC2 said is stopping takes no work.
+	CordonedUntil time.Time `json:"cordonedUntil,omitzero"`
+	ExpiresAt     time.Time `json:"expiresAt,omitzero"`
 }
 
 // Probe is one message the reaper sent through the heartbeat queue to see

@@ -190,7 +190,7 @@ func (r *registration) incarnate() {
 	l.Incarnation, l.N, l.Inventory = r.m.Incarnation, 0, ""
 	l.Session, l.PrevSession, l.Sessions = r.m.Session, "", []string{r.m.Session}
 	l.Alternations, l.AlternatedAt = 0, time.Time{}
-	l.Impaired, l.ImpairedWhy, l.ExpiresAt = time.Time{}, "", time.Time{}
+	l.Impaired, l.ImpairedWhy, l.ExpiresAt, l.CordonedUntil = time.Time{}, "", time.Time{}, time.Time{}
 }
 
 // duplicate keeps a newer incarnation waiting while the one we know is heard.

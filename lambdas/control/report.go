@@ -67,6 +67,12 @@ func (c *Control) IngestReports(ctx context.Context, batch []Told) []error {
 	}
 	for _, instance := range order {
 		for chunk := range slices.Chunk(groups[instance], reportsPerCommit) {
+			if outOfTime(ctx) { // what is done need not be done again
+				for _, at := range chunk {
+					errs[at] = fault.New(fault.Unavailable, "no time left to take in reports of instance %s", instance)
+				}
+				continue
+			}
 			c.ingestChunk(ctx, instance, batch, chunk, errs)
 		}
 	}

@@ -1,6 +1,7 @@
 package control_test
 
 import (
+	"context"
 	"fmt"
 	"reflect"
 	"strings"
@@ -363,5 +364,20 @@ func TestReport_ATaskCostsFewCalls(t *testing.T) {
 		if _, names := w.Memory.Calls.Made(); fmt.Sprint(names) != step.calls {
 			t.Errorf("%s made %v", step.status, names)
 		}
+	}
+}
+
+func TestReport_WithoutTimeLeftComesAgain(t *testing.T) {
+	w := controltest.NewWorld(t)
+	e := host(t, w, "i")
+	id := e.running()
+	short, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	told := []control.Told{{Sender: e.sender(), Report: e.report(id, 1, task.Stopped)}}
+	if err := w.IngestReports(short, told)[0]; !fault.Is(err, fault.Unavailable) || w.Task(id).LastStatus != task.Running {
+		t.Fatalf("%v", err)
+	}
+	if err := w.IngestReports(ctx, told)[0]; err != nil || w.Task(id).LastStatus != task.Stopped {
+		t.Fatalf("%v", err)
 	}
 }

@@ -241,7 +241,7 @@ func raise(l *Ledger, lease *Lease, cause RaiseCause, stage Stage, reason string
 	l.Epoch = max(l.Epoch+1, now.Unix())
 	l.Stale, l.Cause, l.RaisedAt = l.Open, cause, now
 	l.Connected = false
-	lease.Epoch = l.Epoch
+	lease.Epoch, lease.CordonedUntil = l.Epoch, time.Time{}
 	setStage(lease, stage, reason, now)
 }
 
