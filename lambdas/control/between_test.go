@@ -202,3 +202,16 @@ func TestJudge_AnInventoryThatDidNotEchoTheEpochDecidesNothingOfIt(t *testing.T)
 		t.Fatalf("listed %+v absent %+v", a, b)
 	}
 }
+
+func TestHeartbeat_ASuspectOfAnOldEpochIsFencedNotConnected(t *testing.T) {
+	w := controltest.NewWorld(t)
+	e := host(t, w, "i")
+	e.raised(control.ReapedCause)
+	lease := w.Lease(e.id)
+	lease.Stage = control.StageSuspect
+	w.Put(&lease)
+	e.beats()
+	if w.Ledger(e.id).Connected || len(inbox[*wire.Fence](e)) != 1 {
+		t.Fatalf("lease %+v", w.Lease(e.id))
+	}
+}
