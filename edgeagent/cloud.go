@@ -19,6 +19,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/smithy-go/logging"
 
+	"github.com/longshore-run/longshore/internal/transport"
 	"github.com/longshore-run/longshore/shared/logkey"
 	"github.com/longshore-run/longshore/shared/setting"
 )
@@ -42,6 +43,7 @@ func newCloud(ctx context.Context, c settings, log *slog.Logger) (*cloud, error)
 			return nil, errors.New("AWS_REGION must be set: the queue's URL does not show a region")
 		}
 	}
+	cfg.HTTPClient = transport.Client{HTTP: cfg.HTTPClient}
 	out := &cloud{queues: sqs.NewFromConfig(cfg), names: sts.NewFromConfig(cfg)}
 	if off, _ := c.lookup("AWS_EC2_METADATA_DISABLED"); !strings.EqualFold(off, "true") {
 		out.host = imds.NewFromConfig(cfg)

@@ -1,7 +1,6 @@
 package emulator
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +13,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/credentials"
+
+	"github.com/longshore-run/longshore/internal/transport"
 )
 
 // rootKey is the access key, and its secret, that the emulator lets do everything.
@@ -25,26 +26,8 @@ func (p *Process) AWSConfig() aws.Config {
 		Region:       Region,
 		Credentials:  credentials.NewStaticCredentialsProvider(rootKey, rootKey, ""),
 		BaseEndpoint: aws.String(p.Endpoint()),
-		HTTPClient:   wholeBody{awshttp.NewBuildableClient()},
+		HTTPClient:   transport.Client{HTTP: awshttp.NewBuildableClient()},
 	}
-}
-
-// wholeBody sends request bodies from memory. The SDK closes a body as soon as the answer begins,
-// and net/http, if it has not looked by then whether anything follows, takes that for a failed
-// write and closes the connection under the answer: one in a few thousand on a busy machine.
-type wholeBody struct{ http aws.HTTPClient }
-
-func (c wholeBody) Do(r *http.Request) (*http.Response, error) {
-	if r.Body == nil || r.ContentLength <= 0 {
-		return c.http.Do(r)
-	}
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		return nil, fmt.Errorf("read request body: %w", err)
-	}
-	whole := r.WithContext(r.Context())
-	whole.Body = io.NopCloser(bytes.NewReader(body))
-	return c.http.Do(whole)
 }
 
 // Env is the environment that makes AWS clients, the CDK command among them, talk to this

@@ -152,7 +152,7 @@ func load(files fs.FS) (*tree, error) {
 			}
 			return nil
 		}
-		if !d.Type().IsRegular() {
+		if !d.Type().IsRegular() || name == ".git" { // in a worktree .git is a file
 			return nil
 		}
 		data, err := fs.ReadFile(files, name)

@@ -54,6 +54,10 @@ var walls = []wall{
 		why: "shared is the ground that both sides stand on: standard library only, no I/O, no log, no chance",
 	},
 	{
+		room: "internal/transport", allow: []room{"std"}, tests: join(testTools, awsSDK),
+		why: "how our AWS clients speak HTTP, the same in every program; it knows no product",
+	},
+	{
 		room: "lambdas/internal/placement/...", allow: []room{"std", "shared/..."}, deny: outside, tests: testTools,
 		why: "placement decides from its arguments alone",
 	},
@@ -72,7 +76,7 @@ var walls = []wall{
 		why: "fakes and conformance suites know the front door and no product",
 	},
 	{
-		room: "lambdas/internal/boot", allow: join(awsSDK, awsLambda, []room{"std", "shared/...", "lambdas/control", "lambdas/internal/..."}), tests: testTools,
+		room: "lambdas/internal/boot", allow: join(awsSDK, awsLambda, []room{"std", "shared/...", "lambdas/control", "lambdas/internal/...", "internal/transport"}), tests: testTools,
 		why: "the part of wiring that every function's main shares; it stands above the adapters, and only mains import it",
 	},
 	{
@@ -115,7 +119,7 @@ var walls = []wall{
 		why:   "an adapter knows its product and the front door, never another adapter",
 	},
 	{
-		room: "edgeagent", allow: join(awsSDK, []room{"std", "shared/...", "edgeagent/..."}), tests: testTools,
+		room: "edgeagent", allow: join(awsSDK, []room{"std", "shared/...", "edgeagent/...", "internal/transport"}), tests: testTools,
 		why: "the agent's main wires adapters to loops; the control plane is another program",
 	},
 	{
@@ -134,7 +138,7 @@ var walls = []wall{
 		room: "test/house", allow: []room{"std"}, why: "the rules depend on nothing they judge",
 	},
 	{
-		room: "test/...", allow: join(awsSDK, docker, []room{"std", "shared/...", "test/..."}), tests: testTools,
+		room: "test/...", allow: join(awsSDK, docker, []room{"std", "shared/...", "test/...", "internal/transport"}), tests: testTools,
 		why: "end-to-end tests stand outside: they reach the programs as users do, through AWS clients, the engine and processes",
 	},
 	{

@@ -16,11 +16,11 @@ import (
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 
+	"github.com/longshore-run/longshore/internal/transport"
 	"github.com/longshore-run/longshore/lambdas/control"
 	"github.com/longshore-run/longshore/lambdas/internal/dynamostore"
 	"github.com/longshore-run/longshore/lambdas/internal/metric"
 	"github.com/longshore-run/longshore/lambdas/internal/sqsqueue"
-	"github.com/longshore-run/longshore/lambdas/internal/transport"
 	"github.com/longshore-run/longshore/shared/schema"
 	"github.com/longshore-run/longshore/shared/setting"
 )

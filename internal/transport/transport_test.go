@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/longshore-run/longshore/lambdas/internal/transport"
+	"github.com/longshore-run/longshore/internal/transport"
 )
 
 // doer is an HTTP client of a function.

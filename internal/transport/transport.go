@@ -1,5 +1,6 @@
-// Package transport is the HTTP client of our AWS SDK clients. It changes
-// nothing of what is sent. Only internal/boot imports it.
+// Package transport is the HTTP client of our AWS SDK clients, in the functions,
+// the agent and the tests. It changes nothing of what is sent. Only mains, what
+// boots them, and test/ import it.
 package transport
 
 import (
@@ -7,9 +8,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-
-	"github.com/aws/aws-sdk-go-v2/aws"
 )
+
+// Doer is the client that does the work: aws.HTTPClient, by the SDK's name.
+type Doer interface {
+	Do(r *http.Request) (*http.Response, error)
+}
 
 // Client sends each request's body from memory, in one piece with its head.
 //
@@ -18,9 +22,9 @@ import (
 // follows. net/http takes that for a failed write and closes the connection
 // under the answer being read: on a busy machine one answer in a few thousand is
 // lost, and with it the knowledge whether a write was made.
-type Client struct{ HTTP aws.HTTPClient }
+type Client struct{ HTTP Doer }
 
-// Do implements aws.HTTPClient.
+// Do implements Doer.
 func (c Client) Do(r *http.Request) (*http.Response, error) {
 	if r.Body == nil || r.Body == http.NoBody || r.ContentLength <= 0 {
 		return c.HTTP.Do(r)
