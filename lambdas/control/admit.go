@@ -193,7 +193,7 @@ func (p *pass) roams() bool {
 }
 
 func (p *pass) readInstances(ctx context.Context, k Kick) error {
-	ids := []string{k.Instance}
+	ids := append([]string{k.Instance}, k.Others...)
 	for after := ""; p.roams(); {
 		more, next, err := p.c.Store.InstanceIDs(ctx, k.Cluster, Page{After: after})
 		if err != nil {

@@ -377,3 +377,16 @@ func TestAdmit_OneTaskThatCanNotBeEndedHoldsUpNoOther(t *testing.T) {
 		t.Errorf("the other is %s", s)
 	}
 }
+
+func TestAdmit_SeesEveryInstanceThatMergedKicksName(t *testing.T) {
+	w := controltest.NewWorld(t)
+	w.Memory.Lag = 1000
+	i, j := w.AddInstance("i", control.Held{CPU: 100, MemoryMiB: 10}), w.AddInstance("j", control.Held{CPU: 100, MemoryMiB: 10})
+	a, b := w.AddTask(small), w.AddTask(small)
+	if err := w.Admit(ctx, control.Kick{Cluster: "default", Tasks: []string{a.ID, b.ID}, Instance: i, Others: []string{j}}); err != nil {
+		t.Fatal(err)
+	}
+	if w.Ledger(i).Open != 1 || w.Ledger(j).Open != 1 {
+		t.Errorf("%+v %+v", w.Ledger(i), w.Ledger(j))
+	}
+}

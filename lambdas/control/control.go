@@ -147,7 +147,9 @@ type Kick struct {
 	Cluster  string   `json:"cluster"`
 	Tasks    []string `json:"tasks,omitempty"`
 	Instance string   `json:"instance,omitempty"`
-	Service  string   `json:"service,omitempty"`
+	Service  string   `json:"service,omitempty"` // "" for all of the cluster
+	// Others are further instances, where kicks were merged; it is never sent.
+	Others []string `json:"-"`
 }
 
 // Metrics takes values for alarms and dashboards; dimensions are name, value pairs.

@@ -67,7 +67,7 @@ type Admission struct {
 	Log     *slog.Logger
 }
 
-// Handle runs one pass for each cluster and instance a batch of kicks names. It
+// Handle runs one pass for each cluster that a batch of kicks names. It
 // never fails: a failing batch would block its cluster for the queue's whole
 // visibility timeout and take healthy kicks to the dead-letter queue with it.
 // The sweep kicks again.
@@ -107,9 +107,12 @@ func (a *Admission) bury(ctx context.Context, m events.SQSMessage, why error) {
 func mergeKick(kicks []control.Kick, k control.Kick) []control.Kick {
 	for i := range kicks {
 		have := &kicks[i]
-		if have.Cluster == k.Cluster && (have.Instance == "" || k.Instance == "" || have.Instance == k.Instance) {
-			if have.Instance == "" {
+		if have.Cluster == k.Cluster {
+			switch {
+			case have.Instance == "":
 				have.Instance = k.Instance
+			case k.Instance != "" && k.Instance != have.Instance:
+				have.Others = append(have.Others, k.Instance)
 			}
 			have.Tasks = append(have.Tasks, k.Tasks...)
 			return kicks
@@ -131,9 +134,6 @@ func (s *Services) Handle(ctx context.Context, e events.SQSEvent) (events.SQSEve
 	out := events.SQSEventResponse{BatchItemFailures: []events.SQSBatchItemFailure{}}
 	for _, m := range e.Records {
 		k, err := decodeKick(m.Body)
-		if err == nil && k.Service == "" {
-			err = fault.Field("service", "must be set")
-		}
 		if err != nil {
 			if seen := m.Attributes["ApproximateReceiveCount"]; seen == "" || seen == "1" {
 				s.Metrics.Count(countUndecodable, 1)

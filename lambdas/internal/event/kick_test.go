@@ -53,7 +53,7 @@ func TestAdmission_OnePassForAllKicksOfACluster(t *testing.T) {
 		`{"cluster":"a","tasks":["`+id2+`"]}`, `{"cluster":"a","instance":"`+id1+`"}`)); err != nil {
 		t.Fatal(err)
 	}
-	want := []control.Kick{{Cluster: "a", Tasks: []string{id1, id2}, Instance: id2}, {Cluster: "b"}, {Cluster: "a", Instance: id1}}
+	want := []control.Kick{{Cluster: "a", Tasks: []string{id1, id2}, Instance: id2, Others: []string{id1}}, {Cluster: "b"}}
 	if !reflect.DeepEqual(p.kicks, want) {
 		t.Fatalf("passes %+v", p.kicks)
 	}
@@ -84,8 +84,8 @@ func TestKicks_AreReadStrictly(t *testing.T) {
 		"garbage": "garbage", "empty": "", "a list": "[]", "another member": `{"cluster":"a","service":"s","more":1}`,
 		"no cluster": `{"service":"s"}`, "a long cluster": `{"cluster":"` + strings.Repeat("a", 256) + `","service":"s"}`,
 		"bad service": `{"cluster":"a","service":"s/x"}`, "bad task": `{"cluster":"a","service":"s","tasks":["x"]}`,
-		"bad instance": `{"cluster":"a","service":"s","instance":"x"}`, "no service": `{"cluster":"a"}`,
-		"two": `{"cluster":"a","service":"s"}{}`, "too many": `{"cluster":"a","service":"s","tasks":[` + strings.Repeat(`"`+id1+`",`, 10) + `"` + id1 + `"]}`,
+		"bad instance": `{"cluster":"a","service":"s","instance":"x"}`,
+		"two":          `{"cluster":"a","service":"s"}{}`, "too many": `{"cluster":"a","service":"s","tasks":[` + strings.Repeat(`"`+id1+`",`, 10) + `"` + id1 + `"]}`,
 		"too big": `{"cluster":"a","service":"s"` + strings.Repeat(" ", 9000) + `}`,
 	} {
 		n := counts{}
@@ -94,6 +94,15 @@ func TestKicks_AreReadStrictly(t *testing.T) {
 		if err != nil || len(out.BatchItemFailures) != 1 || out.BatchItemFailures[0].ItemIdentifier != "a" || n["UndecodableMessages"] != 1 || n["ServiceKicks"] != 1 {
 			t.Errorf("%s: %v %+v %v", name, err, out, n)
 		}
+	}
+}
+
+func TestServices_TakesAKickAboutAWholeCluster(t *testing.T) {
+	n := counts{} // draining an instance sends one
+	s := &event.Services{Metrics: n, Log: silent()}
+	out, err := s.Handle(ctx, bodies(`{"cluster":"a"}`))
+	if err != nil || len(out.BatchItemFailures) != 0 || n["UndecodableMessages"] != 0 {
+		t.Errorf("%v %+v %v", err, out, n)
 	}
 }
 
