@@ -184,3 +184,41 @@ func TestEngine_ThatPanicsOverOneTaskLeavesTheOthers(t *testing.T) {
 		r.down()
 	})
 }
+
+func TestContainer_ThatRunsAgainUnseenByTheStreamIsFoundByTheList(t *testing.T) {
+	bubble(t, func(r *rig) {
+		r.up()
+		r.put(r.assign(1, 1))
+		r.pass(time.Minute)
+		r.engine.Exit(app(1, 1), 0)
+		r.pass(time.Minute)
+		r.kill()
+		if err := r.engine.Run(app(1, 1)); err != nil {
+			t.Fatal(err)
+		}
+		r.up()
+		r.pass(time.Second)
+		if r.engine.Containers()[app(1, 1)].Running {
+			t.Error("it was not stopped")
+		}
+		r.down()
+	})
+}
+
+func TestEngine_ThatIsBackIsNotWaitedFor(t *testing.T) {
+	bubble(t, func(r *rig) {
+		r.up()
+		r.put(r.assign(1, 1))
+		r.engine.Die()
+		r.put(r.stop(1, 1), r.assign(2, 1))
+		r.pass(time.Hour) // by now calls are tried every 30 s
+		r.engine.Revive()
+		for last[*wire.Heartbeat](r).Docker != wire.DockerOK {
+			r.pass(100 * time.Millisecond)
+		}
+		r.pass(100 * time.Millisecond)
+		r.ended(1, "STOPPED 143")
+		r.starts(2, 1, 1)
+		r.down()
+	})
+}

@@ -104,9 +104,9 @@ func TestReports_AllEndsAreRepeatedAtOnceWhenTheLinkIsBack(t *testing.T) {
 		for n := range 25 {
 			r.put(r.assign(n, 1))
 		}
-		r.pass(time.Hour)
+		r.pass(57 * time.Minute) // the back-off's next turn is after 65 minutes
 		r.inbox.Fail(fault.New(fault.Unavailable, "no route"))
-		r.pass(5 * time.Minute)
+		r.pass(3 * time.Minute)
 		r.outbox.Forget()
 		r.inbox.Fail(nil)
 		r.pass(time.Minute) // the receive loop's own pause
