@@ -211,7 +211,7 @@ func TestEngine_ThatIsBackIsNotWaitedFor(t *testing.T) {
 		r.put(r.assign(1, 1))
 		r.engine.Die()
 		r.put(r.stop(1, 1), r.assign(2, 1))
-		r.pass(time.Hour) // by now calls are tried every 30 s
+		r.pass(time.Hour + 5*time.Second) // by now calls are tried every 30 s, the next in 26
 		r.engine.Revive()
 		for last[*wire.Heartbeat](r).Docker != wire.DockerOK {
 			r.pass(100 * time.Millisecond)
