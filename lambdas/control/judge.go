@@ -28,7 +28,7 @@ const (
 	showIt   verdict = "show"     // write: seen for the first time, or kept and back
 	redo     verdict = "redo"     // write: its assign or stop is sent again
 	older    verdict = "older"    // left to its closing (I8)
-	onItsWay verdict = "onItsWay" // its assign has just been sent
+	onItsWay verdict = "onItsWay" // a later inventory tells: its assign has just been sent, or its report is newer than this one
 )
 
 // answer is what an entry of an inventory is answered with.

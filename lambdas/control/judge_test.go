@@ -368,3 +368,24 @@ func TestJudge_KeptTasksAreBackWhenTheyAreListed(t *testing.T) {
 	}
 	e.says()
 }
+
+func TestJudge_AnInventoryOlderThanAReportIsJudgedAgainByTheNextBeat(t *testing.T) {
+	w := controltest.NewWorld(t)
+	e := host(t, w, "i")
+	id := e.given()
+	w.Clock.Move(time.Second)
+	old := e.beat() // drawn before the task was seen running …
+	r := e.report(id, 1, task.Running)
+	if err := w.IngestReport(ctx, e.sender(), r); err != nil {
+		t.Fatal(err)
+	}
+	e.forget()
+	e.heard(old) // … and judged after it
+	if got := w.Task(id); got.LastStatus != task.Running {
+		t.Fatalf("task %+v", got)
+	}
+	e.beats() // nothing has changed: it is gone
+	if got := w.Task(id); got.LastStatus != task.Stopped || got.StopCause != task.VanishedCause {
+		t.Errorf("the next beat was not looked at: %s", got.LastStatus)
+	}
+}

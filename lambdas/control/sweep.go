@@ -88,6 +88,9 @@ func (c *Control) endWaiting(ctx context.Context, cluster string) error {
 	}
 	var errs []error
 	for _, id := range ids {
+		if outOfTime(ctx) {
+			break
+		}
 		errs = append(errs, c.withdrawTask(ctx, id, func(*Task) ending { return ending{cause: task.ClusterGoneCause} }))
 	}
 	return errors.Join(errs...)
