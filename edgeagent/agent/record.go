@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/longshore-run/longshore/edgeagent/internal/supervise"
 	"github.com/longshore-run/longshore/shared/fault"
@@ -65,6 +67,7 @@ func (r *Record) message(instance, incarnation string) wire.Message {
 				m.TCP = append(m.TCP, p.Number)
 			}
 		}
+		m.TCP, m.UDP = m.TCP[:min(len(m.TCP), wire.MaxPorts)], m.UDP[:min(len(m.UDP), wire.MaxPorts)]
 		return m
 	}
 	m := &wire.Report{Header: h, Origin: o, Snapshot: wire.Snapshot{
@@ -81,7 +84,19 @@ func (r *Record) message(instance, incarnation string) wire.Message {
 	return m
 }
 
-func clip(text string) string { return text[:min(len(text), wire.MaxReason)] }
+// clip bounds a text by whole characters: half of one grows on the wire, past
+// the bound, and what tells of an end would never be understood.
+func clip(text string) string {
+	text = strings.ToValidUTF8(text, "?")
+	if len(text) <= wire.MaxReason {
+		return text
+	}
+	n := wire.MaxReason
+	for !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return text[:n]
+}
 
 // entry is the record's line in an inventory; false for what is not listed.
 func (r *Record) entry() (wire.Entry, bool) {

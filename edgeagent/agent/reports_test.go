@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"context"
 	"runtime"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"github.com/longshore-run/longshore/edgeagent/agent"
 	"github.com/longshore-run/longshore/shared/fault"
 	"github.com/longshore-run/longshore/shared/task"
+	"github.com/longshore-run/longshore/shared/taskdef"
 	"github.com/longshore-run/longshore/shared/wire"
 )
 
@@ -224,6 +226,45 @@ func TestInventory_IsNeverTooLong(t *testing.T) {
 		r.pass(2 * time.Minute)
 		if n := r.engine.Starts(app(5000, 1)) + r.engine.Starts(app(5001, 1)); n != 1 {
 			t.Errorf("%d of two tasks run, and there is room for one", n)
+		}
+		r.down()
+	})
+}
+
+// A text is cut for its bound; what the cut leaves of a character would be longer
+// on the wire than it is here, and the end would never be understood.
+func TestReports_OfAnEndWithALongReasonInAnyScriptAreUnderstood(t *testing.T) {
+	for extra := range 4 {
+		bubble(t, func(r *rig) {
+			r.engine.Script = func(_ context.Context, verb string, _ agent.ContainerID) error {
+				if verb == "start" {
+					return fault.New(fault.Invalid, "CannotStartContainerError: %s%s", strings.Repeat("x", extra), strings.Repeat("💥", wire.MaxReason/4))
+				}
+				return nil
+			}
+			r.up()
+			r.put(r.assign(0, 1))
+			r.pass(time.Minute)
+			if rec := r.state().Tasks[id(0)]; !rec.Acked {
+				t.Errorf("with %d more letters the end was not acknowledged: %s", extra, r.logs)
+			}
+			r.down()
+		})
+	}
+}
+
+func TestReports_ARefusalForMorePortsThanAMessageHoldsIsUnderstood(t *testing.T) {
+	bubble(t, func(r *rig) {
+		c := taskdef.ContainerDefinition{Name: "app", Image: "busybox"}
+		for p := range wire.MaxPorts + 1 {
+			c.PortMappings = append(c.PortMappings, taskdef.PortMapping{ContainerPort: new(1 + p), HostPort: new(20_000 + p), Protocol: "tcp"})
+		}
+		r.taken = func(tcp, udp []int) ([]int, []int) { return tcp, udp }
+		r.up()
+		r.put(r.assign(0, 1, c))
+		r.pass(time.Minute)
+		if all := sent[*wire.Refused](r); len(all) == 0 || len(all[0].TCP) != wire.MaxPorts {
+			t.Errorf("%d refusals were sent: %s", len(all), r.logs)
 		}
 		r.down()
 	})
