@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -43,11 +44,15 @@ func newCloud(ctx context.Context, c settings, log *slog.Logger) (*cloud, error)
 			return nil, errors.New("AWS_REGION must be set: the queue's URL does not show a region")
 		}
 	}
-	cfg.HTTPClient = transport.Client{HTTP: cfg.HTTPClient}
-	out := &cloud{queues: sqs.NewFromConfig(cfg), names: sts.NewFromConfig(cfg)}
+	out := &cloud{}
 	if off, _ := c.lookup("AWS_EC2_METADATA_DISABLED"); !strings.EqualFold(off, "true") {
-		out.host = imds.NewFromConfig(cfg)
+		out.host = imds.NewFromConfig(cfg) // with its own client, which gives up soon where there is no EC2
 	}
+	if cfg.HTTPClient == nil { // nothing in the environment asked for a special one
+		cfg.HTTPClient = awshttp.NewBuildableClient()
+	}
+	cfg.HTTPClient = transport.Client{HTTP: cfg.HTTPClient}
+	out.queues, out.names = sqs.NewFromConfig(cfg), sts.NewFromConfig(cfg)
 	return out, nil
 }
 

@@ -36,6 +36,23 @@ func names(t *testing.T) (*cloud, *atomic.Value) {
 	})}, &identity
 }
 
+func TestNewCloud_SpeaksToAWSWithTheSettingsAMachineHas(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `<GetCallerIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><GetCallerIdentityResult><UserId>role:i-1</UserId><Account>1</Account></GetCallerIdentityResult></GetCallerIdentityResponse>`)
+	}))
+	t.Cleanup(server.Close)
+	for name, value := range map[string]string{"AWS_CA_BUNDLE": "", "AWS_ENDPOINT_URL": server.URL, "AWS_REGION": "eu-west-1", "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"} {
+		t.Setenv(name, value)
+	}
+	c, err := newCloud(t.Context(), settings{lookup: os.LookupEnv}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := c.ask(t.Context()); err != nil || got != "role:i-1" {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
 func TestWhoAmI_GoesByTheLastIdentityWhileSTSIsSilent(t *testing.T) {
 	c, identity := names(t)
 	log, dir := slog.New(slog.DiscardHandler), filepath.Join(t.TempDir(), "data")
