@@ -35,11 +35,16 @@ type Beat struct {
 	Message  *wire.Heartbeat
 }
 
-// instance is whose lease the beat renews: the sender's, which the queue vouches
-// for, whatever the body says.
+// beating is whose lease the beat renews: the sender's, which the queue vouches
+// for, whatever the body says; "" for nobody's. Only the local stack goes by the
+// body, of which nothing else was checked here: an id that is none could name
+// another item of the table.
 func (c *Control) beating(b Beat) string {
-	if c.Setting.SenderFromBody || b.Sender.Identity == "" {
+	switch {
+	case c.Setting.SenderFromBody && wire.IsInstanceID(b.Instance):
 		return b.Instance
+	case c.Setting.SenderFromBody, b.Sender.Identity == "":
+		return ""
 	}
 	return wire.InstanceID(b.Sender.Identity)
 }

@@ -320,6 +320,25 @@ func TestHeartbeat_AnUnknownSenderIsToldToRegister(t *testing.T) {
 	}
 }
 
+func TestHeartbeat_OfNobodyRenewsNothing(t *testing.T) {
+	w := controltest.NewWorld(t)
+	i := w.AddInstance("i", room)
+	before := w.Lease(i)
+	w.Clock.Move(time.Second)
+	for name, local := range map[string]bool{"guard": true, "": true, i: false} { // the last: a body that vouches for itself
+		w.Setting.SenderFromBody = local
+		calls, _ := w.Memory.Calls.Made()
+		for _, err := range w.Heartbeats(t.Context(), []control.Beat{{Sender: control.Sender{SentAt: w.Clock.Now()}, Instance: name}}) {
+			if err != nil {
+				t.Errorf("%q: %v", name, err)
+			}
+		}
+		if now, _ := w.Memory.Calls.Made(); now != calls || !w.Lease(i).Sent.Equal(before.Sent) {
+			t.Errorf("a beat of nobody that names %q made %d calls, and the lease is of %s", name, now-calls, w.Lease(i).Sent)
+		}
+	}
+}
+
 func TestHeartbeat_OfAnotherIncarnationChangesNothing(t *testing.T) {
 	w := controltest.NewWorld(t)
 	e := host(t, w, "i")

@@ -31,6 +31,9 @@ func InstanceID(identity string) string {
 	return hex.EncodeToString(sum[:])[:32]
 }
 
+// IsInstanceID says whether a text has the form of an instance's id.
+func IsInstanceID(text string) bool { return hex32.MatchString(text) }
+
 // checker collects the first fault of a message.
 type checker struct{ err error }
 
