@@ -149,7 +149,7 @@ func Tunables() map[string]string {
 func givenByStack(variable string) bool {
 	switch variable {
 	case "LONGSHORE_REGION", "LONGSHORE_ACCOUNT", "LONGSHORE_PARTITION",
-		"LONGSHORE_STACK_NAME", "LONGSHORE_COMMAND_QUEUE_NAME_START":
+		"LONGSHORE_STACK_NAME", "LONGSHORE_COMMAND_QUEUE_NAME_START", "LONGSHORE_READ_ONLY":
 		return true
 	}
 	return strings.HasSuffix(variable, "_TABLE") || strings.HasSuffix(variable, "_URL")
