@@ -146,10 +146,12 @@ func Tunables() map[string]string {
 	return out
 }
 
+const readOnly = "LONGSHORE_READ_ONLY"
+
 func givenByStack(variable string) bool {
 	switch variable {
 	case "LONGSHORE_REGION", "LONGSHORE_ACCOUNT", "LONGSHORE_PARTITION",
-		"LONGSHORE_STACK_NAME", "LONGSHORE_COMMAND_QUEUE_NAME_START", "LONGSHORE_READ_ONLY":
+		"LONGSHORE_STACK_NAME", "LONGSHORE_COMMAND_QUEUE_NAME_START", readOnly:
 		return true
 	}
 	return strings.HasSuffix(variable, "_TABLE") || strings.HasSuffix(variable, "_URL")
@@ -248,6 +250,7 @@ func (r *reader) control(local bool) setting.Control {
 			values[name] = "given by the stack"
 		}
 	}
+	delete(values, readOnly) // no text; its default stands until the stack gives it
 	tunables := Tunables()
 	for _, key := range slices.Sorted(maps.Keys(tunables)) {
 		name, text := tunables[key], r.text(key, "")
