@@ -222,3 +222,36 @@ func TestEngine_ThatIsBackIsNotWaitedFor(t *testing.T) {
 		r.down()
 	})
 }
+
+// A container that ends while its stop is under way is saved as ended before the
+// stop's result is in. Who looks after the task next must not wait for that.
+func TestEngine_AStopThatWasUnderWayAtTheEndIsNotWaitedForLater(t *testing.T) {
+	bubble(t, func(r *rig) {
+		r.setting.CleanupWait = time.Hour
+		r.up()
+		r.put(r.assign(0, 1))
+		r.pass(time.Second)
+		r.engine.Script = func(_ context.Context, verb string, id agent.ContainerID) error {
+			if verb == "stop" {
+				r.engine.Exit(id, 0)
+				<-time.After(time.Second)
+			}
+			return nil
+		}
+		r.put(r.stop(0, 1))
+		r.pass(time.Minute)
+		r.ended(0, "STOPPED 0")
+		if err := r.engine.Run(app(0, 1)); err != nil { // somebody starts it by hand
+			t.Fatal(err)
+		}
+		r.pass(time.Minute)
+		if r.engine.Containers()[app(0, 1)].Running {
+			t.Error("it was not stopped again (T4)")
+		}
+		r.pass(2 * time.Hour)
+		if n := len(r.engine.Containers()); n != 0 || !r.state().Tasks[id(0)].Tomb {
+			t.Errorf("%d containers are left after the clean-up wait", n)
+		}
+		r.down()
+	})
+}

@@ -33,11 +33,15 @@ const (
 )
 
 // Resume is a task as it goes on after a restart, before what the engine has of
-// it is shown: what should be there gets looked at unless it is shown.
+// it is shown: what should be there gets looked at unless it is shown. What the
+// goroutine before knew for itself is void: nothing it had under way is, and a
+// result that it got after it last saved would be waited for, for good.
 func Resume(t Task) Task {
 	t = t.Clone()
+	t.checking, t.checked, t.tries, t.retry = false, false, 0, time.Time{}
 	for i := range t.Containers {
 		c := &t.Containers[i]
+		c.busy, c.again, c.look, c.tries, c.silent, c.retry = "", false, false, 0, 0, time.Time{}
 		if c.Phase.before(Starting) {
 			c.Phase, c.Shown.RuntimeID = Waiting, "" // what is made will be shown, or made once more
 		} else {
