@@ -67,6 +67,10 @@ func (e *Engine) Watch(ctx context.Context) (<-chan agent.Seen, error) {
 			case m := <-messages:
 				news.add(m)
 			case err := <-errs:
+				// The client may tell only now that it never opened: it lets go before it says so.
+				if err != nil && isVersionError(err) {
+					e.renew(api)
+				}
 				cancel(err) // what is being looked at will be listed
 				return
 			}
