@@ -24,7 +24,8 @@ export NODE_NO_WARNINGS := 1
 .PHONY: help
 help: ## this list
 	@awk 'BEGIN { FS = ":.*## " } /^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z0-9-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
-	@printf '\nSettings: LANES="%s" ARCHS="%s" ARGS="…"\n' "$(LANES)" "$(ARCHS)"
+	@printf '\nSettings of local-up and demo: AGENTS=2 HEARTBEAT=5s SUSPECT_AFTER=20s REAP_AFTER=90s CLEANUP_WAIT=1s PORT=4566 LOG_LEVEL=debug\n'
+	@printf 'Settings of others: LANES="%s" ARCHS="%s" ARGS="…"\n' "$(LANES)" "$(ARCHS)"
 
 ##@ Prove
 
@@ -114,15 +115,18 @@ clean: ## remove what was built; .tools stays
 	rm -rf dist cdk.out
 
 ##@ Run here
-# Settings of local-up and demo: AGENTS=2 HEARTBEAT=5s SUSPECT_AFTER=20s REAP_AFTER=90s CLEANUP_WAIT=1s PORT=4566
 
 .PHONY: demo
-demo: need-docker need-busybox tools-python tools-node build-here ## a task's whole life on a local stack, then all gone
+demo: local-ready need-docker need-busybox tools-python tools-node build-here ## a task's whole life on a local stack, then all gone
 	@go run ./test/local/cmd demo
 
 .PHONY: local-up
-local-up: need-docker need-busybox tools-python tools-node build-here ## emulator, CDK stack and AGENTS agents; .local/env for your shell
+local-up: local-ready need-docker need-busybox tools-python tools-node build-here ## emulator, CDK stack and AGENTS agents; .local/env for your shell
 	@go run ./test/local/cmd up
+
+.PHONY: local-ready
+local-ready: need-go
+	@go run ./test/local/cmd ready
 
 .PHONY: local-down
 local-down: need-go ## end it; leaves no container, process or queue

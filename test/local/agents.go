@@ -203,7 +203,16 @@ func running(pidFile string) int {
 
 func (s *Stack) awaitAgents(ctx context.Context) error {
 	client := s.ECS()
+	var dead error // an agent that has ended will not connect
 	err := await(ctx, 60*time.Second, fmt.Sprintf("%d connected agents", s.Options.Agents), func() (bool, error) {
+		for n := 1; n <= s.Options.Agents && dead == nil; n++ {
+			if s.Agent(n).PID() == 0 {
+				dead = fmt.Errorf("agent %d has ended by itself", n)
+			}
+		}
+		if dead != nil {
+			return true, nil
+		}
 		list, err := client.ListContainerInstances(ctx, &ecs.ListContainerInstancesInput{Cluster: aws.String(Cluster)})
 		if err != nil || len(list.ContainerInstanceArns) < s.Options.Agents {
 			return false, err
@@ -220,10 +229,26 @@ func (s *Stack) awaitAgents(ctx context.Context) error {
 		}
 		return connected >= s.Options.Agents, nil
 	})
-	if err != nil {
-		return fmt.Errorf("%w; see %s", err, filepath.Join(s.agentDir(1), "log"))
+	if err = errors.Join(dead, err); err != nil {
+		return fmt.Errorf("%w%s", err, s.agentLogs())
 	}
 	return nil
+}
+
+// agentLogs is the end of what each agent said: a stack that did not come up is
+// often gone before anybody looks.
+func (s *Stack) agentLogs() string {
+	var b strings.Builder
+	for n := 1; n <= s.Options.Agents; n++ {
+		file := filepath.Join(s.agentDir(n), "log")
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue
+		}
+		lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+		fmt.Fprintf(&b, "\nthe end of %s:\n  %s", file, strings.Join(lines[max(0, len(lines)-12):], "\n  "))
+	}
+	return b.String()
 }
 
 // await polls until done, an error that stays, or the deadline.

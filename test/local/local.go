@@ -79,7 +79,9 @@ func Up(ctx context.Context, o Options) (*Stack, error) {
 		{"write " + filepath.Join(s.Options.Dir, "env"), s.writeEnv},
 	} {
 		s.say("%s", step.what)
-		if err := step.do(ctx); err != nil {
+		if err := step.do(ctx); ctx.Err() != nil {
+			return s, fmt.Errorf("interrupted in: %s", step.what)
+		} else if err != nil {
 			return s, fmt.Errorf("%s: %w", step.what, err)
 		}
 	}
@@ -96,8 +98,14 @@ func (s *Stack) Binary() string {
 	return filepath.Join(s.Options.Root, "dist", "agent", runtime.GOARCH, "longshore-agent")
 }
 
+// Exists says whether something of a stack is in dir.
+func Exists(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, emulatorPID))
+	return err == nil
+}
+
 func (s *Stack) checkBuilt(context.Context) error {
-	if _, err := os.Stat(filepath.Join(s.Options.Dir, emulatorPID)); err == nil {
+	if Exists(s.Options.Dir) {
 		return fmt.Errorf("a local stack is there already in %s; take it down with: make local-down", s.Options.Dir)
 	}
 	for _, file := range []string{

@@ -24,6 +24,9 @@ func demo(ctx context.Context, root, dir string) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := ready(root, dir); err != nil {
+		return err
+	}
 	defer func() { err = errors.Join(err, down(dir)) }()
 	s, err := local.Up(ctx, o)
 	if err != nil {

@@ -27,7 +27,7 @@ func main() {
 
 func run(ctx context.Context, args []string) error {
 	if len(args) != 1 {
-		return errors.New("usage: cmd up|down|tick|demo")
+		return errors.New("usage: cmd ready|up|down|tick|demo")
 	}
 	root, err := os.Getwd()
 	if err != nil {
@@ -35,6 +35,8 @@ func run(ctx context.Context, args []string) error {
 	}
 	dir := filepath.Join(root, ".local")
 	switch args[0] {
+	case "ready":
+		return ready(root, dir)
 	case "up":
 		return up(ctx, root, dir)
 	case "down":
@@ -48,7 +50,18 @@ func run(ctx context.Context, args []string) error {
 	case "demo":
 		return demo(ctx, root, dir)
 	}
-	return fmt.Errorf("unknown command %q; known: up, down, tick, demo", args[0])
+	return fmt.Errorf("unknown command %q; known: ready, up, down, tick, demo", args[0])
+}
+
+// ready says what would refuse an up or a demo, before anything is built for it.
+func ready(root, dir string) error {
+	if _, err := options(root, dir); err != nil {
+		return err
+	}
+	if local.Exists(dir) {
+		return fmt.Errorf("a local stack is there already in %s; take it down with: make local-down", dir)
+	}
+	return nil
 }
 
 func up(ctx context.Context, root, dir string) error {
@@ -56,11 +69,17 @@ func up(ctx context.Context, root, dir string) error {
 	if err != nil {
 		return err
 	}
+	if err := ready(root, dir); err != nil {
+		return err
+	}
 	s, err := local.Up(ctx, o)
-	if err != nil {
+	if err != nil && local.Exists(dir) {
 		return errors.Join(err, fmt.Errorf("what was started is still there for a look: %s; take it down with: make local-down", dir))
 	}
-	fmt.Printf("\nAPI      %s\nagents   %d, logs in .local/agents/N/log\nnext     . .local/env && .tools/venv/bin/aws ecs list-container-instances --endpoint-url $LONGSHORE_ENDPOINT\n", s.API(), o.Agents)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("\nAPI      %s\nagents   %d, logs in .local/agents/N/log\nnext     . .local/env && .tools/venv/bin/aws ecs list-container-instances --endpoint-url $LONGSHORE_ENDPOINT\n", s.API(), s.Options.Agents)
 	return nil
 }
 
