@@ -120,12 +120,25 @@ func (a *Agent) Run(ctx context.Context) error {
 	case <-ctx.Done():
 	case <-a.terminal:
 		a.lastWords(ctx)
+		a.obeyed()
 		err = ErrTerminal
 	}
 	leave()
 	loops.Wait()
 	a.wg.Wait()
 	return err
+}
+
+// obeyed notes that the agent ended for good in this epoch: copies of the fence
+// that said so must not end the one that somebody starts to register again.
+func (a *Agent) obeyed() {
+	err := a.book.update(func(p *page) error {
+		p.edit().EndedEpoch = p.meta.Epoch
+		return nil
+	})
+	if err != nil {
+		a.Log.Error("the journal cannot be written", logkey.Error, err)
+	}
 }
 
 // signal wakes a loop; several before it looks are one.

@@ -201,3 +201,35 @@ func TestFence_ThatIsTerminalAndOldEndsNothing(t *testing.T) {
 		r.down()
 	})
 }
+
+// Whoever starts an agent after its end wants it registered: copies of the fence
+// that ended it may still be in the queue.
+func TestFence_ThatIsTerminalEndsTheAgentOnceAndNotWhenItIsStartedAgain(t *testing.T) {
+	bubble(t, func(r *rig) {
+		fence := func(epoch int64) *wire.Fence {
+			return &wire.Fence{Header: wire.Header{Instance: instance}, Incarnation: "first", Epoch: epoch, Terminal: true}
+		}
+		r.up()
+		r.put(fence(200))
+		if err := <-r.done; !errors.Is(err, agent.ErrTerminal) {
+			t.Fatalf("the agent ended with %v", err)
+		}
+		r.set(func() { r.epoch = 201 })
+		r.inbox.Put(fence(200))
+		r.up()
+		r.put(fence(200))
+		r.pass(time.Minute)
+		select {
+		case err := <-r.done:
+			t.Fatalf("a copy of an old fence ended the agent: %v", err)
+		default:
+		}
+		if epoch := r.state().Meta.Epoch; epoch != 201 {
+			t.Errorf("it was not registered again: its epoch is %d", epoch)
+		}
+		r.put(fence(202))
+		if err := <-r.done; !errors.Is(err, agent.ErrTerminal) {
+			t.Errorf("deregistered again, the agent ended with %v", err)
+		}
+	})
+}

@@ -228,7 +228,7 @@ func (a *Agent) fence(m *wire.Fence) (bool, error) {
 		if mine = m.Incarnation == p.meta.Incarnation; !mine || m.Reason == wire.DuplicateIdentity {
 			return nil
 		}
-		old = m.Epoch < p.meta.Epoch
+		old = m.Epoch < p.meta.Epoch || m.Terminal && m.Epoch <= p.meta.EndedEpoch
 		if raised = m.Epoch > p.meta.Epoch; raised {
 			p.edit().Epoch = m.Epoch
 		}

@@ -70,6 +70,7 @@ type Meta struct {
 
 	N              int64         `json:"n"` // of the last message
 	Epoch          int64         `json:"epoch"`
+	EndedEpoch     int64         `json:"endedEpoch,omitempty"` // in which a terminal fence was obeyed
 	InstanceARN    string        `json:"instanceArn,omitempty"`
 	HeartbeatEvery time.Duration `json:"heartbeatEvery,omitempty"`
 	// Clock is how long agents with this journal have run, summed: waits are
