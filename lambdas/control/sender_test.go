@@ -7,6 +7,7 @@ import (
 	"github.com/longshore-run/longshore/lambdas/control"
 	"github.com/longshore-run/longshore/lambdas/control/controltest"
 	"github.com/longshore-run/longshore/shared/task"
+	"github.com/longshore-run/longshore/shared/wire"
 )
 
 func TestSender_SpeaksOnlyForItself(t *testing.T) {
@@ -20,6 +21,32 @@ func TestSender_SpeaksOnlyForItself(t *testing.T) {
 	e.heard(forged)
 	if n, _ := w.Counts.Last("RefusedSenders"); n != 1 || stored(e) != before || !w.Lease(e.id).Sent.Equal(leases[0].Sent) || !w.Lease(other.id).Sent.Equal(leases[1].Sent) {
 		t.Fatalf("counted %v, task %+v", n, w.Task(id))
+	}
+}
+
+func TestSender_InItsOwnNameChangesNothingOfAnothersTask(t *testing.T) {
+	w := controltest.NewWorld(t)
+	e, other := host(t, w, "i"), host(t, w, "j")
+	id := e.running()
+	before, ledger := stored(e), w.Ledger(e.id)
+	w.Clock.Move(time.Minute)
+	for _, told := range []control.Told{
+		{Sender: other.sender(), Report: other.report(id, 1, task.Stopped)},
+		{Sender: other.sender(), Report: other.report(id, 1, task.Stopping)},
+		{Sender: other.sender(), Refused: other.refusal(id, 1)},
+	} {
+		if err := w.IngestReports(ctx, []control.Told{told})[0]; err != nil {
+			t.Fatal(err)
+		}
+	}
+	other.heard(other.beat(other.lists(id, 1, wire.PhaseEnded)))
+	other.heard(other.beat(other.lists(id, 1, wire.PhaseRunning)))
+	other.heard(other.beat())
+	if now := w.Ledger(e.id); stored(e) != before || now.Version != ledger.Version || w.Task(id).LastStatus != task.Running {
+		t.Fatalf("task %+v, ledger %+v", w.Task(id), now)
+	}
+	if n := len(w.Sent.TakeCommands(e.id)); n != 0 {
+		t.Errorf("%d commands were sent to the other", n)
 	}
 }
 
