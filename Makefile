@@ -60,6 +60,10 @@ test-infra: need-go need-node ## the synthesized stack: references, least privil
 test-e2e: need-docker need-busybox tools-python tools-node build-here ## the whole on the emulator with real agents and a real Docker engine
 	@tools/lane e2e $(ARGS)
 
+.PHONY: soak
+soak: need-docker need-busybox need-cc tools-python tools-node build-here ## the long forms: many random walks, reports held back for ten minutes
+	@tools/lane soak $(ARGS)
+
 .PHONY: fmt
 fmt: need-go ## format all Go files
 	@gofmt -w -s $$(git ls-files --cached --others --exclude-standard '*.go')
