@@ -33,7 +33,9 @@ func (h *host) lacks(t *Task, shape string) string {
 		return ReasonCPU
 	case taken(t.Needs.TCP, h.in.TakenTCP, h.tcp) || taken(t.Needs.UDP, h.in.TakenUDP, h.udp):
 		return ReasonPorts
-	case h.in.RefusedShapes[shape] || taken(t.Needs.TCP, h.in.RefusedTCP) || taken(t.Needs.UDP, h.in.RefusedUDP):
+	case taken(t.Needs.TCP, h.in.RefusedTCP) || taken(t.Needs.UDP, h.in.RefusedUDP):
+		return ReasonPorts // a stranger on the host has it
+	case h.in.RefusedShapes[shape]:
 		return ReasonRefused
 	}
 	return ""

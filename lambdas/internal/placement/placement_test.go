@@ -68,14 +68,17 @@ func TestPlan_ReasonsAreInECSWords(t *testing.T) {
 		hosts  []placement.Instance
 		reason string
 	}{
-		"no instance":         {job("t", 1, 1), nil, "EMPTY CAPACITY"},
-		"cpu":                 {job("t", 2000, 1), []placement.Instance{host("i", 1024, 64)}, "RESOURCE:CPU"},
-		"memory":              {job("t", 1, 65), []placement.Instance{host("i", 1024, 64)}, "RESOURCE:MEMORY"},
-		"gpu":                 {job("t", 1, 1, func(t *placement.Task) { t.Needs.GPUs = 1 }), []placement.Instance{host("i", 1024, 64)}, "RESOURCE:GPU"},
-		"port held":           {job("t", 1, 1, tcp(80)), []placement.Instance{host("i", 1024, 64, func(i *placement.Instance) { i.TakenTCP = map[int]bool{80: true} })}, "RESOURCE:PORTS"},
-		"not connected":       {job("t", 1, 1), []placement.Instance{host("i", 1024, 64, func(i *placement.Instance) { i.Unfit = "AGENT" })}, "AGENT"},
-		"attribute":           {job("t", 1, 1, func(t *placement.Task) { t.Expressions = []string{"attribute:disk == ssd"} }), []placement.Instance{host("i", 1024, 64)}, "ATTRIBUTE"},
-		"refused port":        {job("t", 1, 1, tcp(80)), []placement.Instance{host("i", 1024, 64, func(i *placement.Instance) { i.RefusedTCP = map[int]bool{80: true} })}, "REFUSED"},
+		"no instance":   {job("t", 1, 1), nil, "EMPTY CAPACITY"},
+		"cpu":           {job("t", 2000, 1), []placement.Instance{host("i", 1024, 64)}, "RESOURCE:CPU"},
+		"memory":        {job("t", 1, 65), []placement.Instance{host("i", 1024, 64)}, "RESOURCE:MEMORY"},
+		"gpu":           {job("t", 1, 1, func(t *placement.Task) { t.Needs.GPUs = 1 }), []placement.Instance{host("i", 1024, 64)}, "RESOURCE:GPU"},
+		"port held":     {job("t", 1, 1, tcp(80)), []placement.Instance{host("i", 1024, 64, func(i *placement.Instance) { i.TakenTCP = map[int]bool{80: true} })}, "RESOURCE:PORTS"},
+		"not connected": {job("t", 1, 1), []placement.Instance{host("i", 1024, 64, func(i *placement.Instance) { i.Unfit = "AGENT" })}, "AGENT"},
+		"attribute":     {job("t", 1, 1, func(t *placement.Task) { t.Expressions = []string{"attribute:disk == ssd"} }), []placement.Instance{host("i", 1024, 64)}, "ATTRIBUTE"},
+		"refused port":  {job("t", 1, 1, tcp(80)), []placement.Instance{host("i", 1024, 64, func(i *placement.Instance) { i.RefusedTCP = map[int]bool{80: true} })}, "RESOURCE:PORTS"},
+		"refused shape": {job("t", 1, 1), []placement.Instance{host("i", 1024, 64, func(i *placement.Instance) {
+			i.RefusedShapes = map[string]bool{placement.ShapeOf(job("t", 1, 1)): true}
+		})}, "REFUSED"},
 		"pinned elsewhere":    {job("t", 1, 1, func(t *placement.Task) { t.Pinned = "gone" }), []placement.Instance{host("i", 1024, 64)}, "AGENT"},
 		"distinct, held":      {job("t", 1, 1, func(t *placement.Task) { t.Distinct = true }), []placement.Instance{host("i", 1024, 64, func(i *placement.Instance) { i.Groups = map[string]bool{"family:app": true} })}, "distinctInstance"},
 		"nearest reason wins": {job("t", 1, 65), []placement.Instance{host("i", 1024, 64), host("j", 1024, 128, func(i *placement.Instance) { i.Unfit = "AGENT" })}, "RESOURCE:MEMORY"},
