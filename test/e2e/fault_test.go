@@ -177,7 +177,7 @@ func TestReportsHeldBack(t *testing.T) {
 			t.Errorf("task %d ran %d times", n, lines(n))
 		}
 	}
-	s.awaitClean(s.Agent(1), 30*time.Second)
+	s.awaitClean(s.Agent(1), time.Minute)
 	if left := s.allFree(); left != "" {
 		t.Error(left)
 	}

@@ -170,7 +170,7 @@ func runStopPairs(t *testing.T, s *stack) {
 
 func nothingLeft(t *testing.T, s *stack) {
 	for n := 1; n <= 2; n++ {
-		s.awaitClean(s.Agent(n), 30*time.Second)
+		s.awaitClean(s.Agent(n), time.Minute)
 	}
 	if held := s.allFree(); held != "" {
 		t.Error(held)
