@@ -87,8 +87,7 @@ type Task struct {
 	// NoWait tasks end where others would wait (StartTask, onNoCapacity=fail).
 	NoWait bool `json:"noWait,omitempty"`
 	// WaitingReason is why it waits, in ECS's names (RESOURCE:MEMORY …).
-	WaitingReason string    `json:"waitingReason,omitempty"`
-	WaitingSince  time.Time `json:"waitingSince,omitzero"`
+	WaitingReason string `json:"waitingReason,omitempty"`
 
 	// What follows is set while the task has an instance; Instance stays after
 	// the end, for late reports.
@@ -248,8 +247,7 @@ type Guard struct {
 	Version      int64     `json:"version"`
 	Watermark    time.Time `json:"watermark,omitzero"`
 	MovedAt      time.Time `json:"movedAt,omitzero"`
-	StoodFrom    time.Time `json:"stoodFrom,omitzero"`    // the watermark stood still from then …
-	StoodUntil   time.Time `json:"stoodUntil,omitzero"`   // … until then, last time it did so for > 3 min
+	StoodUntil   time.Time `json:"stoodUntil,omitzero"`   // until when the watermark stood still, last time it did for > 3 min
 	HoldingSince time.Time `json:"holdingSince,omitzero"` // a guard has held back reaping since
 	Owner        string    `json:"owner,omitempty"`
 	OwnedUntil   time.Time `json:"ownedUntil,omitzero"`

@@ -201,7 +201,7 @@ func (c *Control) makeOrigin(r *TaskRequest, d *Definition, k *Cluster) (*origin
 		Cluster: r.Cluster, LastStatus: task.Provisioning, DesiredStatus: task.DesiredRunning, Attempt: 1,
 		Family: d.Family, Number: d.Number, Overrides: r.Overrides, Needs: taskdef.Needs(o.def, o.over),
 		Group: r.Group, StartedBy: r.StartedBy, Launch: r.Launch, Tags: tags,
-		Constraints: constraints, Strategy: r.Strategy, CreatedAt: now, WaitingSince: now,
+		Constraints: constraints, Strategy: r.Strategy, CreatedAt: now,
 	}
 	if o.task.Group == "" {
 		o.task.Group = "family:" + d.Family
