@@ -52,7 +52,16 @@ func Containers(ctx context.Context, instance string) ([]container.Summary, erro
 		return nil, err
 	}
 	defer api.Close()
-	return api.ContainerList(ctx, container.ListOptions{All: true, Filters: filters.NewArgs(filters.Arg("label", instanceLabel+"="+instance))})
+	return containers(ctx, api, instance)
+}
+
+func containers(ctx context.Context, api *client.Client, instance string) ([]container.Summary, error) {
+	return api.ContainerList(ctx, container.ListOptions{All: true, Filters: labelled(instance)})
+}
+
+// labelled finds what the engine adapter made for an instance.
+func labelled(instance string) filters.Args {
+	return filters.NewArgs(filters.Arg("label", instanceLabel+"="+instance))
 }
 
 // removeContainers removes what the agents of a stack have left on the engine.
@@ -67,8 +76,7 @@ func removeContainers(ctx context.Context, instances []string) error {
 	defer api.Close()
 	var errs []error
 	for _, id := range instances {
-		label := filters.NewArgs(filters.Arg("label", instanceLabel+"="+id))
-		all, err := api.ContainerList(ctx, container.ListOptions{All: true, Filters: label})
+		all, err := containers(ctx, api, id)
 		if err != nil {
 			return fmt.Errorf("list containers: %w", err)
 		}
@@ -77,7 +85,7 @@ func removeContainers(ctx context.Context, instances []string) error {
 				errs = append(errs, err)
 			}
 		}
-		volumes, err := api.VolumeList(ctx, volume.ListOptions{Filters: label})
+		volumes, err := api.VolumeList(ctx, volume.ListOptions{Filters: labelled(id)})
 		if err != nil {
 			return fmt.Errorf("list volumes: %w", err)
 		}
