@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/longshore-run/longshore/shared/fault"
 	"github.com/longshore-run/longshore/shared/logkey"
@@ -51,10 +52,16 @@ func (c *Control) deregister(v *InstanceView) []Write {
 	if v.Ledger.Open == 0 { // else its expiry is set once all is closed: what is open never expires
 		v.ExpiresAt, v.Ledger.ExpiresAt = now.Add(rememberedFor), now.Add(rememberedFor)
 	}
-	if v.Lease.Version == 0 { // the reaper finds by it what is to be closed
+	v.ensureLease(now)
+	return []Write{Put(&v.Instance), Put(&v.Ledger), Put(&v.Lease)}
+}
+
+// ensureLease fills a lease that does not exist: the reaper finds by it what is
+// to be closed.
+func (v *InstanceView) ensureLease(now time.Time) {
+	if v.Lease.Version == 0 {
 		v.Lease.Cluster, v.Lease.Zone, v.Lease.EC2, v.Lease.Sent = v.Cluster, v.Zone, v.EC2InstanceID, now
 	}
-	return []Write{Put(&v.Instance), Put(&v.Ledger), Put(&v.Lease)}
 }
 
 // dismiss closes what a deregistered instance had, and tells its agent to stop

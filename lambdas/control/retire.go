@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/shared/fault"
+	"github.com/longshore-run/longshore/shared/task"
 )
 
 const (
@@ -25,8 +26,12 @@ func retirable(lease Lease, l *Ledger, now time.Time) bool {
 	case l.Status == Inactive: // its expiry was set when it became so
 		return l.ExpiresAt.IsZero() || !now.Before(l.ExpiresAt.Add(inboxOutlives-rememberedFor))
 	}
-	return l.EndCause != "" || now.Sub(lease.StageSince) >= lostUntilRetired
+	return l.neverReturns() || now.Sub(lease.StageSince) >= lostUntilRetired
 }
+
+// neverReturns says whether the host is known not to come back: EC2 terminated
+// it. One that an operator saw off may be switched on again.
+func (l *Ledger) neverReturns() bool { return l.EndCause == task.HostGoneCause }
 
 // retire ends the life of an instance that is gone for good: INACTIVE when LOST
 // for 7 days with nothing open; its inbox and its lease go a day later, its
@@ -47,7 +52,7 @@ func (c *Control) retire(ctx context.Context, l Lease) error {
 		case ledger.Version == 0, ledger.Status == Inactive:
 			over = ledger.Version == 0 || now.Sub(in.GoneAt) >= inboxOutlives
 			return nil, errGiveUp
-		case ledger.EndCause == "" && now.Sub(lease.StageSince) < lostUntilRetired:
+		case !ledger.neverReturns() && now.Sub(lease.StageSince) < lostUntilRetired:
 			return nil, errGiveUp
 		}
 		ledger.Status, ledger.Connected = Inactive, false

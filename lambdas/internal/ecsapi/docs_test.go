@@ -35,11 +35,16 @@ Tags that Longshore reads, on a task or its definition: `+"`longshore:priority`"
 ## Done (%d)
 %s
 
+## Of our own (%d)
+What ECS has no operation for, at the same URL under `+"`X-Amz-Target: Longshore.<Operation>`"+` (docs/adr/0010); stock clients never send it. `+"`readapi`"+` refuses it.
+
+- %s
+
 ## Refused by name (%d)
 With UnsupportedFeatureException where ECS's model has it, else as an unknown operation; never a 5xx.
 
 %s
-`, len(done), strings.Join(done, "\n"), len(refused), strings.Join(refused, ", "))
+`, len(done), strings.Join(done, "\n"), len(ecsapi.Extensions()), strings.Join(ecsapi.Extensions(), "\n- "), len(refused), strings.Join(refused, ", "))
 	if *updateDocs {
 		if err := os.WriteFile(page, []byte(text), 0o644); err != nil {
 			t.Fatal(err)

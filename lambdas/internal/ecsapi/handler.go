@@ -15,7 +15,6 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
-	"strings"
 	"time"
 
 	"github.com/longshore-run/longshore/lambdas/control"
@@ -90,12 +89,11 @@ func (h *Handler) answer(ctx context.Context, q *call) (name string, body any, e
 			body, err = nil, fault.New(fault.Internal, "panic: %v", p)
 		}
 	}()
-	name, known := strings.CutPrefix(q.target, targetPrefix)
-	op, ok := operations[name]
+	name, op, known := find(q.target)
 	switch {
 	case q.method != http.MethodPost:
 		return "", nil, &exception{status: http.StatusMethodNotAllowed, Type: control.ClientException, Message: fmt.Sprintf("method %.20q is not allowed; send POST", q.method)}
-	case !known || !ok:
+	case !known:
 		return "", nil, unknownOperation("X-Amz-Target: %.100q names no operation of ECS; it must be %s and the operation's name", q.target, targetPrefix)
 	case op == nil:
 		return name, nil, notDone(name)
