@@ -77,6 +77,9 @@ type Task struct {
 	Tags       map[string]string `json:"tags,omitempty"`
 	Exec       bool              `json:"enableExecuteCommand,omitempty"`
 	Containers []task.Container  `json:"containers,omitempty"`
+	// Health is that of its essential containers, as the last report had it;
+	// empty where none is checked.
+	Health task.Health `json:"healthStatus,omitempty"`
 
 	Constraints []Placement   `json:"constraints,omitempty"`
 	Strategy    []Placement   `json:"strategy,omitempty"`

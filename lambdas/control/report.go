@@ -188,6 +188,7 @@ func (x *intake) ended(ctx context.Context, t *Task, told Told) error {
 	}
 	r := told.Report
 	take(t, told)
+	takeHealth(t, r)
 	t.N, t.Shown = max(t.N, r.N), true
 	e := ending{cause: causeOf(t, r), reason: cut(r.Reason, maxReason), now: x.now, keepFor: x.c.Setting.StoppedTasksFor}
 	if t.StopCause != "" { // whoever asked for the stop is why it ended
@@ -244,6 +245,9 @@ func (x *intake) shown(t *Task, told Told) {
 		return
 	}
 	take(t, told)
+	if takeHealth(t, r) {
+		x.changed(t)
+	}
 	t.N, t.Incarnation, t.Shown = r.N, r.Incarnation, true
 	before := t.LastStatus
 	if to := task.Merge(t.LastStatus, r.Status); to != before {

@@ -78,6 +78,46 @@ func TestReport_OlderEqualAndOfAnotherIncarnationChangeNothing(t *testing.T) {
 	}
 }
 
+// Health goes up and down: the newest report has it, also of a container, and an
+// older one or one of nobody does not.
+func TestReport_HealthIsTheNewestReportsAndWakesTheService(t *testing.T) {
+	w := controltest.NewWorld(t)
+	e := host(t, w, "i")
+	id := e.running()
+	record := w.Task(id)
+	record.Service = "web"
+	w.Put(&record, &control.Live{Cluster: record.Cluster, Service: "web", Live: 1})
+	sick := func(h task.Health) func(*wire.Report) {
+		return func(r *wire.Report) { r.Health, r.Containers[0].Health = h, h }
+	}
+	late := e.report(id, 1, task.Running, sick(task.Healthy))
+	w.Sent.TakeServiceKicks()
+	for _, c := range []struct {
+		told  *wire.Report
+		want  task.Health
+		wakes bool
+	}{
+		{e.report(id, 1, task.Running, sick(task.HealthUnknown)), task.HealthUnknown, true},
+		{e.report(id, 1, task.Running, sick(task.Unhealthy)), task.Unhealthy, true},
+		{late, task.Unhealthy, false},
+		{e.report(id, 1, task.Running, sick(task.Unhealthy)), task.Unhealthy, false},
+		{e.report(id, 1, task.Running), task.Unhealthy, false}, // nothing is said of it
+		{e.report(id, 1, task.Running, sick(task.Healthy)), task.Healthy, true},
+		{e.report(id, 1, task.Stopped, sick(task.Unhealthy)), task.Unhealthy, true}, // woken by the end
+	} {
+		if err := w.IngestReport(ctx, e.sender(), c.told); err != nil {
+			t.Fatal(err)
+		}
+		got := w.Task(id)
+		if got.Health != c.want || got.Containers[0].Health != c.want {
+			t.Errorf("after %q it is %q, its container %q; want %q", c.told.Health, got.Health, got.Containers[0].Health, c.want)
+		}
+		if kicks := w.Sent.TakeServiceKicks(); len(kicks) > 0 != c.wakes {
+			t.Errorf("after %q the service got %d kicks", c.told.Health, len(kicks))
+		}
+	}
+}
+
 func TestReport_AnEndAppliesWhateverItsIncarnationEpochOrN(t *testing.T) {
 	w := controltest.NewWorld(t)
 	e := host(t, w, "i")

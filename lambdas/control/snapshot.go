@@ -47,6 +47,20 @@ func take(t *Task, told Told) {
 	told.fillTime(t, &t.ExecStoppedAt, r.StoppedAt)
 }
 
+// takeHealth takes in how well a task is; of what came before the last report
+// nothing, as health is not merged. It says whether the task's own has changed.
+func takeHealth(t *Task, r *wire.Report) bool {
+	if r.Incarnation == t.Incarnation && r.N < t.N {
+		return false
+	}
+	before := t.Health
+	t.Containers = task.TakeHealth(t.Containers, r.Containers)
+	if r.Health != "" {
+		t.Health = r.Health
+	}
+	return t.Health != before
+}
+
 // fillIn completes a task that was STOPPED before its agent told of its end
 // (late). What it was stopped for stays. It says whether anything was missing.
 func fillIn(t *Task, told Told) (changed bool) {

@@ -231,7 +231,7 @@ func requeue(t *Task, l *Ledger) {
 	t.Instance, t.Epoch, t.Incarnation, t.N = "", 0, "", 0
 	t.Shown, t.Kept, t.AdmittedAt = false, time.Time{}, time.Time{}
 	t.Dispatched, t.DispatchAt = 0, time.Time{}
-	t.Containers = nil
+	t.Containers, t.Health = nil, ""
 	t.PullStartedAt, t.PullStoppedAt, t.StartedAt, t.StoppingAt = time.Time{}, time.Time{}, time.Time{}, time.Time{}
 }
 

@@ -38,6 +38,7 @@ type Container struct {
 	Reason      string          `json:"reason,omitempty"`
 	Bindings    []Binding       `json:"bindings,omitempty"`
 	GPUs        []string        `json:"gpus,omitempty"`
+	Health      Health          `json:"healthStatus,omitempty"` // empty: nothing checks it
 	StartedAt   time.Time       `json:"startedAt,omitzero"`
 	StoppedAt   time.Time       `json:"stoppedAt,omitzero"`
 }

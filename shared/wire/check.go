@@ -166,10 +166,12 @@ func (c *checker) snapshot(s *Snapshot) {
 	c.that(s.Status.Open() || s.Status.Terminal(), "status", "%.32q is not PENDING, RUNNING, STOPPING or STOPPED", s.Status)
 	c.text("reason", s.Reason, MaxReason)
 	c.text("cause", string(s.Cause), 64)
+	c.that(s.Health.Known(), "healthStatus", "%.32q is not HEALTHY, UNHEALTHY or UNKNOWN", s.Health)
 	c.that(len(s.Containers) <= MaxContainers, "containers", "has %d entries; at most %d are allowed", len(s.Containers), MaxContainers)
 	for _, k := range s.Containers {
 		c.that(name.MatchString(k.Name), "containers.name", "must be 1 to 255 letters, digits, underscores and hyphens")
 		c.that(k.Status.Known(), "containers.status", "%.32q is not PENDING, RUNNING or STOPPED", k.Status)
+		c.that(k.Health.Known(), "containers.healthStatus", "%.32q is not HEALTHY, UNHEALTHY or UNKNOWN", k.Health)
 		c.text("containers.reason", k.Reason, MaxReason)
 		c.text("containers.image", k.Image, 2048)
 		c.text("containers.imageDigest", k.ImageDigest, MaxText)

@@ -86,6 +86,7 @@ type Snapshot struct {
 	Status        task.Status      `json:"status"`
 	Cause         task.Cause       `json:"cause,omitempty"`
 	Reason        string           `json:"reason,omitempty"`
+	Health        task.Health      `json:"healthStatus,omitempty"` // empty: nothing checks an essential container
 	Containers    []task.Container `json:"containers,omitempty"`
 	PullStartedAt time.Time        `json:"pullStartedAt,omitzero"`
 	PullStoppedAt time.Time        `json:"pullStoppedAt,omitzero"`

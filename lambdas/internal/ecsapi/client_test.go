@@ -211,6 +211,17 @@ func TestClient_RunsATaskThroughItsWholeLife(t *testing.T) {
 	if idOf(got.ContainerInstanceArn) != in || *got.AvailabilityZone != "eu-central-1a" || got.Connectivity != "CONNECTED" || *got.Containers[0].NetworkBindings[0].HostPort != 8080 || *got.Containers[0].RuntimeId != "c0ffee" || len(got.Tags) != 2 {
 		t.Errorf("running: %+v", got)
 	}
+	if got.HealthStatus != types.HealthStatusUnknown || got.Containers[0].HealthStatus != types.HealthStatusUnknown {
+		t.Errorf("not checked, its health is %s, a container's %s", got.HealthStatus, got.Containers[0].HealthStatus)
+	}
+	r.change(idOf(&arn), func(t *control.Task) { t.Health, t.Containers[0].Health = task.Unhealthy, task.Healthy })
+	described, err = r.ecs.DescribeTasks(r.ctx, &ecs.DescribeTasksInput{Tasks: []string{arn}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got = described.Tasks[0]; got.HealthStatus != types.HealthStatusUnhealthy || got.Containers[0].HealthStatus != types.HealthStatusHealthy {
+		t.Errorf("its health is %s, a container's %s", got.HealthStatus, got.Containers[0].HealthStatus)
+	}
 	r.stopped(idOf(&arn), 7)
 	if err := ecs.NewTasksStoppedWaiter(r.ecs).Wait(r.ctx, &ecs.DescribeTasksInput{Tasks: []string{arn}}, time.Second); err != nil {
 		t.Fatal(err)

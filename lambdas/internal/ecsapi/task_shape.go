@@ -1,6 +1,7 @@
 package ecsapi
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -89,7 +90,7 @@ func (h *Handler) showTask(v *control.TaskView, tags bool) taskShape {
 	arn := h.control.TaskARN(v.Cluster, v.ID)
 	s := taskShape{
 		TaskARN: arn, ClusterARN: h.control.ClusterARN(v.Cluster), TaskDefinitionARN: h.control.DefinitionARN(v.Family, v.Number),
-		AvailabilityZone: v.Zone, LastStatus: string(v.LastStatus), DesiredStatus: string(v.DesiredStatus), HealthStatus: "UNKNOWN",
+		AvailabilityZone: v.Zone, LastStatus: string(v.LastStatus), DesiredStatus: string(v.DesiredStatus), HealthStatus: healthStatus(v.Health),
 		Containers: []containerShape{}, Attachments: []struct{}{}, Attributes: attributesOf(v),
 		Group: v.Group, StartedBy: v.StartedBy, LaunchType: v.Launch, EnableExec: v.Exec,
 		CPU: strconv.Itoa(v.Needs.CPU), Memory: strconv.Itoa(v.Needs.MemoryMiB), Overrides: overridesOf(v),
@@ -119,6 +120,9 @@ func (h *Handler) showTask(v *control.TaskView, tags bool) taskShape {
 	return s
 }
 
+// healthStatus shows what nothing checks as ECS does.
+func healthStatus(h task.Health) string { return string(cmp.Or(h, task.HealthUnknown)) }
+
 func attributesOf(v *control.TaskView) []taskdef.Attribute {
 	out := []taskdef.Attribute{}
 	if v.LastStatus == task.Provisioning && v.WaitingReason != "" {
@@ -142,7 +146,7 @@ func (h *Handler) showContainer(v *control.TaskView, taskARN string, k task.Cont
 	s := containerShape{
 		ContainerARN: h.control.ContainerARN(v.Cluster, v.ID, containerID(v.ID, k.Name)), TaskARN: taskARN,
 		Name: k.Name, Image: k.Image, ImageDigest: k.ImageDigest, RuntimeID: k.RuntimeID, LastStatus: string(k.Status),
-		ExitCode: k.ExitCode, Reason: k.Reason, HealthStatus: "UNKNOWN", CPU: "0", GPUIDs: k.GPUs,
+		ExitCode: k.ExitCode, Reason: k.Reason, HealthStatus: healthStatus(k.Health), CPU: "0", GPUIDs: k.GPUs,
 		NetworkBindings: []bindingShape{}, NetworkInterfaces: []struct{}{},
 	}
 	for _, b := range k.Bindings {
