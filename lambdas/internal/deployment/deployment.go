@@ -44,16 +44,26 @@ type Deployment struct {
 	Reason    string // of the rollout state
 	CreatedAt time.Time
 	UpdatedAt time.Time
-	// Reached says that a task of it has been RUNNING (and healthy, where it has a
-	// health check): the breaker's first stage is over.
+	// Reached says that a task of it has been RUNNING and healthy for a minute: the
+	// breaker's first stage is over. Decide sets it.
 	Reached bool
-	// Failures counts its tasks that ended without having been RUNNING, or because
-	// they were unhealthy: all (Failures) and since one was last RUNNING (InARow).
-	Failures   int
+	// Failures are its tasks that failed while it was IN_PROGRESS. Whoever sees an
+	// end counts those that ended without having been RUNNING, or by themselves; not
+	// those that were stopped, or lost with their instance: that is not the
+	// revision's fault. Decide counts those it stops because they are unhealthy
+	// (in Unhealthy too), and takes all back when one has proven healthy.
+	Failures  int
+	Unhealthy int
+	// InARow are those that ended without having been RUNNING since one last was
+	// (Decide zeroes it when it sees one), whatever the rollout state: they slow
+	// creations down. LastFailed is when the last failure of any kind was.
 	InARow     int
 	LastFailed time.Time
-	// Rollback is the deployment to go back to, the last that was COMPLETED; "" for none.
+	// Rollback is the deployment to go back to, the last that was COMPLETED; "" for
+	// none. That one stays among the deployments for as long.
 	Rollback string
+	// RollingBack: it is what a failed deployment went back to, until it is COMPLETED.
+	RollingBack bool
 }
 
 // Status is a task's, as far as a service cares.
@@ -71,14 +81,19 @@ type Task struct {
 	ID         string
 	Deployment string
 	Status     Status
-	ToStop     bool   // its desired status is STOPPED
-	Unhealthy  bool   // its health check says so
-	Unproven   bool   // it has a health check, which has not answered yet
-	Instance   string // "" while it waits; for a Daemon's the instance it is pinned to
+	ToStop     bool      // its desired status is STOPPED
+	Unhealthy  bool      // its health check says so
+	Unproven   bool      // it has a health check, which has not answered yet
+	Instance   string    // "" while it waits; for a Daemon's the instance it is pinned to
+	Zone       string    // of its instance, to keep the spread
+	Since      time.Time // RUNNING since
 	// Silent: its instance is not CONNECTED, or the task is kept from an earlier
 	// epoch: it fills its place without counting as healthy (U7).
 	Silent   bool
 	Draining bool // its instance is to be emptied
+	// Busy: its instance is to be emptied, and has tasks of others than Daemons: a
+	// Daemon's is the last to be stopped.
+	Busy bool
 	// ProtectedUntil holds off a stop by the service (task protection).
 	ProtectedUntil time.Time
 	CreatedAt      time.Time
@@ -95,8 +110,11 @@ type Input struct {
 	Deployments []Deployment // newest first; the one that is Primary is the first
 	Tasks       []Task       // that were found; an index that lags may hide some
 	Live        int          // how many there are in truth
-	Hosts       []Host       // of a Daemon: the instances it belongs on
+	Hosts       []Host       // of a Daemon: the instances it belongs on: ACTIVE, and fit for it
 	Told        Told
+	// Limit is how many creations and stops there may be at once, 0 for all: more
+	// does not fit into a transaction.
+	Limit int
 }
 
 // Told is what events have said already, so that they say it once.
@@ -104,7 +122,7 @@ type Told struct {
 	Steady    bool      // "has reached a steady state", since the last change
 	NoRoom    time.Time // last time "was unable to place a task"
 	Throttled bool      // "is unable to consistently start tasks successfully"
-	Stuck     bool      // that a drain or rollout can make no progress
+	Stuck     string    // on what a drain or rollout can make no progress
 }
 
 // Creation is one task to create.
@@ -117,7 +135,8 @@ type Creation struct {
 type Stop struct{ Task, Why string }
 
 // Event is something to tell, in ECS's wording; Name is the event's on the bus
-// (SERVICE_STEADY_STATE …).
+// (SERVICE_STEADY_STATE …), "" for what only the service's list of events has.
+// That tasks were started is told by Started, for only the caller knows their ids.
 type Event struct {
 	Name       string
 	Message    string
@@ -129,12 +148,17 @@ type Event struct {
 type Output struct {
 	Create []Creation
 	Stop   []Stop
-	// Deployments are all that remain, as they are to be; a rollback's new one has no ID.
+	// Deployments are all that remain, as they are to be, the primary first. A
+	// rollback makes the one it goes back to primary again under its ID, as ECS does.
 	Deployments []Deployment
 	Events      []Event
 	Told        Told
+	// Replaces is how many of the creations stand in for unhealthy tasks (see Started).
+	Replaces int
 	// Hidden: fewer tasks were found than live. Nothing is created; look again.
 	Hidden bool
+	// More: Limit cut it short; decide again once this is written.
+	More bool
 	// Next is when time alone may change the decision; zero for never.
 	Next time.Time
 	// Done: the service is deleted, and nothing of it lives.
