@@ -174,7 +174,7 @@ func (c *Control) withdrawTask(ctx context.Context, id string, why func(*Task) e
 		e := why(t)
 		e.now, e.keepFor = c.Now(), c.Setting.StoppedTasksFor
 		withdraw(t, e)
-		return append(countDown(live), Put(t)), nil
+		return append(countDown(live, t), Put(t)), nil
 	})
 	if err == nil && t.Service != "" {
 		c.kickServices(ctx, Kick{Cluster: t.Cluster, Service: t.Service, Tasks: []string{t.ID}})

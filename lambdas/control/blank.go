@@ -30,6 +30,14 @@ func Blank(r Record) {
 		*r = Token{Scope: r.Scope, Token: r.Token}
 	case *Live:
 		*r = Live{Cluster: r.Cluster, Service: r.Service}
+	case *Service:
+		*r = Service{Cluster: r.Cluster, Name: r.Name}
+	case *ServiceEvents:
+		*r = ServiceEvents{Cluster: r.Cluster, Service: r.Service}
+	case *ServiceRevision:
+		*r = ServiceRevision{Cluster: r.Cluster, Service: r.Service, ID: r.ID}
+	case *ServiceDeployment:
+		*r = ServiceDeployment{Cluster: r.Cluster, Service: r.Service, ID: r.ID}
 	default:
 		panic("control: unknown record")
 	}

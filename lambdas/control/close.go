@@ -57,10 +57,10 @@ func (c *Control) closeChunk(ctx context.Context, instance string, ids []string)
 			if !t.LastStatus.Open() || t.Instance != instance || t.Epoch >= ledger.Epoch {
 				continue
 			}
+			endOpen(t, ledger, task.Closed, e)
 			if err := lives.down(ctx, c.Store, t); err != nil {
 				return nil, err
 			}
-			endOpen(t, ledger, task.Closed, e)
 			ended = append(ended, t)
 		}
 		if len(ended) == 0 {
@@ -96,35 +96,4 @@ func (c *Control) closing(l *Ledger, in *Instance) ending {
 		e.cause, e.detail = l.EndCause, in.EC2InstanceID
 	}
 	return e
-}
-
-// lives are the live counts that one transaction changes, each once.
-type lives map[string]*Live
-
-// down counts a task's service down, once for each task given.
-func (s lives) down(ctx context.Context, store Store, t *Task) error {
-	if t.Service == "" {
-		return nil
-	}
-	live := &Live{Cluster: t.Cluster, Service: t.Service}
-	if s[live.Key()] == nil {
-		if err := store.Load(ctx, live); err != nil {
-			return err
-		}
-		s[live.Key()] = live
-	}
-	if live = s[live.Key()]; live.Version > 0 {
-		live.Live--
-	}
-	return nil
-}
-
-func (s lives) writes() []Write {
-	var out []Write
-	for _, live := range s {
-		if live.Version > 0 {
-			out = append(out, Put(live))
-		}
-	}
-	return out
 }

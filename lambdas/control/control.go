@@ -54,6 +54,10 @@ type Store interface {
 	// The catalog's lists are strongly consistent.
 	Clusters(ctx context.Context, page Page) (names []string, next string, err error)
 	Families(ctx context.Context, prefix string, page Page) (families []Family, next string, err error)
+	// Services lists the names of a cluster's services, INACTIVE ones too.
+	Services(ctx context.Context, cluster string, page Page) (names []string, next string, err error)
+	// ServiceDeployments lists the ids of a service's history, newest first.
+	ServiceDeployments(ctx context.Context, cluster, service string, page Page) (ids []string, next string, err error)
 	// Revisions lists a family's definitions without their bodies, by number.
 	Revisions(ctx context.Context, family string, descending bool, page Page) (all []Definition, next string, err error)
 }
@@ -65,11 +69,13 @@ type Page struct {
 }
 
 // TaskQuery names one index and one key of it; exactly one field is set,
-// Cluster apart, which goes with Group and Waiting.
+// Cluster apart, which goes with Group and Waiting, and Stopped, which goes with
+// Group.
 type TaskQuery struct {
 	Cluster    string
 	OnInstance string  // open tasks of an instance
-	Group      string  // a cluster's tasks of a group
+	Group      string  // a cluster's tasks of a group that are not STOPPED …
+	Stopped    bool    // … or those that are: the many do not lie among the few
 	Waiting    Waiting // a cluster's tasks that the control plane waits for
 }
 

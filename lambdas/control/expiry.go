@@ -18,6 +18,14 @@ func ExpiresAt(r Record) *time.Time {
 		return &r.ExpiresAt
 	case *Token:
 		return &r.ExpiresAt
+	case *Service:
+		return &r.ExpiresAt
+	case *ServiceEvents:
+		return &r.ExpiresAt
+	case *ServiceRevision:
+		return &r.ExpiresAt
+	case *ServiceDeployment:
+		return &r.ExpiresAt
 	}
 	return nil
 }

@@ -214,10 +214,10 @@ func (j *judgement) apply(ctx context.Context, chunk []*Task) ([]Write, error) {
 	for _, t := range chunk {
 		switch j.of(t) {
 		case vanish:
+			j.vanish(t)
 			if err := lives.down(ctx, j.c.Store, t); err != nil {
 				return nil, err
 			}
-			j.vanish(t)
 			w.put(t, j.ledger)
 		case adoptIt:
 			adopt(t, j.ledger, j.m.Incarnation, j.m.N)

@@ -84,7 +84,13 @@ func (c *Control) taskSources(ctx context.Context, f *TaskFilter) ([]source, err
 	running := f.Desired == string(task.DesiredRunning)
 	switch {
 	case f.Service != "":
-		return []source{of("group", TaskQuery{Cluster: f.Cluster, Group: servicePrefix + f.Service})}, nil
+		group := TaskQuery{Cluster: f.Cluster, Group: servicePrefix + f.Service}
+		sources := []source{of("1 group", group)} // of those that are to stop, too: some have not yet
+		if !running {
+			group.Stopped = true
+			sources = append(sources, of("2 stopped", group))
+		}
+		return sources, nil
 	case running && f.Instance != "":
 		return []source{of("instance", TaskQuery{OnInstance: f.Instance})}, nil
 	case !running:

@@ -99,6 +99,24 @@ func TestListTasks_ByService(t *testing.T) {
 	if err != nil || !slices.Equal(ids, []string{id}) {
 		t.Errorf("lists %v, %v", ids, err)
 	}
+	stopping, stopped := got, got
+	stopping.ID, stopping.Version, stopping.DesiredStatus = strings.Repeat("d", 32), 0, task.DesiredStopped
+	stopped.ID, stopped.Version, stopped.DesiredStatus, stopped.LastStatus = strings.Repeat("e", 32), 0, task.DesiredStopped, task.Stopped
+	live := &control.Live{Cluster: "default", Service: "web"}
+	if err := r.store.Load(ctx, live); err != nil {
+		t.Fatal(err)
+	}
+	live.Live = 2
+	r.must(&stopping, &stopped, live)
+	r.store.CatchUp()
+	for desired, want := range map[string][]string{"RUNNING": {id}, "STOPPED": {stopping.ID, stopped.ID}} {
+		ids := pages(t, func(c control.Cursor) ([]string, control.Cursor, error) {
+			return r.ListTasks(ctx, control.TaskFilter{Cluster: "default", Service: "web", Desired: desired}, c, 1)
+		})
+		if !slices.Equal(ids, want) {
+			t.Errorf("%s: lists %v, want %v", desired, ids, want)
+		}
+	}
 }
 
 func TestListTasks_PagesGoOnWhenTheirLastTaskHasLeftTheIndex(t *testing.T) {

@@ -48,13 +48,23 @@ func mark(list, last string) string {
 
 // ListName names the list of a query for its page tokens.
 func (q TaskQuery) ListName() string {
-	return "tasks\x00" + q.Cluster + "\x00" + q.OnInstance + "\x00" + q.Group + "\x00" + string(q.Waiting)
+	name := "tasks\x00" + q.Cluster + "\x00" + q.OnInstance + "\x00" + q.Group + "\x00" + string(q.Waiting)
+	if q.Stopped {
+		name += "\x00stopped"
+	}
+	return name
 }
 
 // Names of the other lists, for their page tokens.
 const ClusterList = "clusters"
 
 func InstanceList(cluster string) string { return "instances\x00" + cluster }
+
+func ServiceList(cluster string) string { return "services\x00" + cluster }
+
+func ServiceDeploymentList(cluster, service string) string {
+	return "service deployments\x00" + cluster + "\x00" + service
+}
 
 func FamilyList(prefix string) string { return "families\x00" + prefix }
 

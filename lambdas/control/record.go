@@ -323,12 +323,23 @@ type Token struct {
 	Failures  map[string]string `json:"failures,omitempty"`
 }
 
-// Live counts a service's tasks that are not STOPPED: the bound of I11.
+// Live counts a service's tasks that are not STOPPED, the bound of I11, and those
+// that failed, by deployment: each in the transaction that makes it STOPPED.
 type Live struct {
-	Cluster string `json:"cluster"`
-	Service string `json:"service"`
-	Version int64  `json:"version"`
-	Live    int    `json:"live"`
+	Cluster string   `json:"cluster"`
+	Service string   `json:"service"`
+	Version int64    `json:"version"`
+	Live    int      `json:"live"`
+	Failed  []Failed `json:"failed,omitempty"`
+}
+
+// Failed counts a deployment's tasks that ended without having been RUNNING, or
+// because they were unhealthy: all, and since one was last RUNNING.
+type Failed struct {
+	Deployment string    `json:"deployment"`
+	All        int       `json:"all"`
+	InARow     int       `json:"inARow"`
+	Last       time.Time `json:"last"`
 }
 
 func (r *Task) Kind() Kind       { return TaskKind }

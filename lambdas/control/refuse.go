@@ -35,9 +35,6 @@ func (x *intake) refused(ctx context.Context, t *Task, m *wire.Refused) error {
 		x.gaveRoom(t)
 		return nil
 	}
-	if err := x.countDown(ctx, t); err != nil {
-		return err
-	}
 	e := ending{cause: task.RefusedCause, now: x.now, keepFor: x.c.Setting.StoppedTasksFor}
 	if m.Reason != "" {
 		e.reason = task.EndOf(task.RefusedCause).Reason + ": " + cut(m.Reason, maxReason)
@@ -47,7 +44,7 @@ func (x *intake) refused(ctx context.Context, t *Task, m *wire.Refused) error {
 	}
 	endOpen(t, x.ledger, task.Ended, e)
 	x.gaveRoom(t)
-	return nil
+	return x.countDown(ctx, t)
 }
 
 // refusalOf is what the instance is not offered until then: the ports a stranger

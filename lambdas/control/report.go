@@ -183,9 +183,6 @@ func (x *intake) judge(ctx context.Context, told Told) error {
 // ended is I5's "an end always applies while that attempt is open", and I4: in
 // this transaction, and no other, the attempt is released.
 func (x *intake) ended(ctx context.Context, t *Task, told Told) error {
-	if err := x.countDown(ctx, t); err != nil {
-		return err
-	}
 	r := told.Report
 	take(t, told)
 	takeHealth(t, r)
@@ -199,7 +196,7 @@ func (x *intake) ended(ctx context.Context, t *Task, told Told) error {
 		t.ExecStoppedAt = told.within(t, r.StoppedAt)
 	}
 	x.gaveRoom(t)
-	return nil
+	return x.countDown(ctx, t)
 }
 
 // gaveRoom notes that an open attempt's end was written here.

@@ -38,7 +38,7 @@ func (c *Control) StopTask(ctx context.Context, cluster, id, reason string) (*Ta
 			}
 			withdrawn = true
 			withdraw(t, ending{cause: task.UserCause, reason: reason, now: c.Now(), keepFor: c.Setting.StoppedTasksFor})
-			return append(countDown(live), Put(t)), nil
+			return append(countDown(live, t), Put(t)), nil
 		case t.LastStatus == task.Stopped || t.DesiredStatus == task.DesiredStopped:
 			return nil, errGiveUp
 		}

@@ -265,13 +265,3 @@ func restamp(t *Task, l *Ledger) {
 	}
 	t.Epoch = l.Epoch
 }
-
-// countDown takes a service's task off its live count, in the transaction that
-// makes it STOPPED and no other (I4); live is nil for other tasks.
-func countDown(live *Live) []Write {
-	if live == nil || live.Version == 0 {
-		return nil
-	}
-	live.Live--
-	return []Write{Put(live)}
-}

@@ -15,7 +15,7 @@ const (
 	SK          = "sk"          // catalog: sort key
 	ClusterHash = "clusterHash" // tasks: "<cluster>#<0..ClusterShards-1>"
 	OnInstance  = "onInstance"  // tasks: the instance, while the task is open
-	InGroup     = "inGroup"     // tasks: "<cluster>#<group>"
+	InGroup     = "inGroup"     // tasks: "<cluster>#<group>", "!<cluster>#<group>" of STOPPED ones
 	Waiting     = "waiting"     // tasks: "<cluster>#<kind>", while the control plane waits
 	Since       = "since"       // tasks: creation time and id, sorts oldest first
 )

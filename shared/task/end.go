@@ -37,6 +37,7 @@ const (
 	NoRoomCause      Cause = "no_room"    // not to wait, and there was no room
 	ConfirmedOff     Cause = "confirmed"  // an operator said that the host is off
 	UnreadableCause  Cause = "unreadable" // its assign can not be read by the agent
+	UnhealthyCause   Cause = "unhealthy"  // its service, because its health checks failed
 )
 
 // End is how a cause is told to users: one row for every cause.
@@ -63,6 +64,7 @@ var ends = []End{
 	{NoRoomCause, TaskFailedToStart, "No container instance met all of the task's requirements"},
 	{ConfirmedOff, InfrastructureHealth, "Container instance was confirmed to be off by an operator"},
 	{UnreadableCause, TaskFailedToStart, "Task can not be read by the agent of its container instance"},
+	{UnhealthyCause, ServiceSchedulerInitiated, "Task failed container health checks"},
 }
 
 // Ends lists the row of every cause.

@@ -42,6 +42,10 @@ func every(id string) []control.Record {
 		&control.Definition{Family: "family-" + id, Number: 7},
 		&control.Token{Scope: "RunTask#cluster-" + id, Token: "token/" + id + " ü"},
 		&control.Live{Cluster: "cluster-" + id, Service: "service-" + id},
+		&control.Service{Cluster: "cluster-" + id, Name: "service-" + id},
+		&control.ServiceEvents{Cluster: "cluster-" + id, Service: "service-" + id},
+		&control.ServiceRevision{Cluster: "cluster-" + id, Service: "service-" + id, ID: "12345678901234567"},
+		&control.ServiceDeployment{Cluster: "cluster-" + id, Service: "service-" + id, ID: id},
 	}
 }
 

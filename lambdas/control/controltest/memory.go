@@ -17,6 +17,7 @@ import (
 
 	"github.com/longshore-run/longshore/lambdas/control"
 	"github.com/longshore-run/longshore/shared/fault"
+	"github.com/longshore-run/longshore/shared/task"
 )
 
 type key struct {
@@ -228,7 +229,7 @@ func matches(q control.TaskQuery, t *control.Task) bool {
 	case q.OnInstance != "":
 		return t.LastStatus.Open() && t.Instance == q.OnInstance
 	case q.Group != "":
-		return t.Cluster == q.Cluster && t.Group == q.Group
+		return t.Cluster == q.Cluster && t.Group == q.Group && (t.LastStatus == task.Stopped) == q.Stopped
 	case q.Waiting != "":
 		return t.Cluster == q.Cluster && t.WaitingFor() == q.Waiting
 	}
@@ -273,6 +274,36 @@ func (s *Store) Clusters(ctx context.Context, page control.Page) (names []string
 		return err
 	})
 	return names, next, err
+}
+
+// Services implements control.Store.
+func (s *Store) Services(ctx context.Context, cluster string, page control.Page) (names []string, next string, err error) {
+	err = s.Calls.do(ctx, "Services", func() error {
+		each(s, control.ServiceKind, false, func(r *control.Service) {
+			if r.Cluster == cluster {
+				names = append(names, r.Name)
+			}
+		})
+		slices.Sort(names)
+		names, next, err = cut(names, control.ServiceList(cluster), page, func(n string) string { return n })
+		return err
+	})
+	return names, next, err
+}
+
+// ServiceDeployments implements control.Store.
+func (s *Store) ServiceDeployments(ctx context.Context, cluster, service string, page control.Page) (ids []string, next string, err error) {
+	err = s.Calls.do(ctx, "ServiceDeployments", func() error {
+		each(s, control.ServiceDeploymentKind, false, func(r *control.ServiceDeployment) {
+			if r.Cluster == cluster && r.Service == service {
+				ids = append(ids, r.ID)
+			}
+		})
+		slices.Sort(ids)
+		ids, next, err = cut(ids, control.ServiceDeploymentList(cluster, service), page, func(id string) string { return id })
+		return err
+	})
+	return ids, next, err
 }
 
 // Families implements control.Store.

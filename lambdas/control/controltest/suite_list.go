@@ -62,6 +62,43 @@ var listTests = []suiteTest{
 		_, _, err := t.Clusters(t.ctx, control.Page{After: "nonsense"})
 		t.refusesToken("nonsense", err)
 	}},
+	{"Services_AreThoseOfOneClusterSortedAndAtOnce", func(t *storeTest) {
+		for _, name := range []string{"web", "b", "A", "a-2", "a"} {
+			t.put(&control.Service{Cluster: "c", Name: name}, &control.Service{Cluster: "d", Name: name}, &control.Live{Cluster: "c", Service: name},
+				&control.ServiceEvents{Cluster: "c", Service: name}, &control.ServiceRevision{Cluster: "c", Service: name, ID: "1"})
+			got, _, err := t.Services(t.ctx, "c", control.Page{})
+			if err != nil || !slices.Contains(got, name) {
+				t.Fatalf("right after %s was made there are %v, %v", name, got, err)
+			}
+		}
+		for _, limit := range []int{0, 1, 2, 5} {
+			got := pages(t, limit, func(p control.Page) ([]string, string, error) { return t.Services(t.ctx, "c", p) })
+			if want := []string{"A", "a", "a-2", "b", "web"}; !slices.Equal(got, want) {
+				t.Fatalf("pages of %d give %v, want %v", limit, got, want)
+			}
+		}
+		if got, next, err := t.Services(t.ctx, "nobody", control.Page{}); err != nil || next != "" || len(got) != 0 {
+			t.Fatalf("of a cluster without services there are %v, %q, %v", got, next, err)
+		}
+		_, next, _ := t.Services(t.ctx, "c", control.Page{Limit: 1})
+		_, _, err := t.Services(t.ctx, "d", control.Page{After: next})
+		t.refusesToken(next, err)
+	}},
+	{"ServiceDeployments_AreThoseOfOneServiceInTheOrderOfTheirIDs", func(t *storeTest) {
+		for _, id := range []string{"3", "1", "2"} {
+			t.put(&control.ServiceDeployment{Cluster: "c", Service: "web", ID: id}, &control.ServiceDeployment{Cluster: "c", Service: "web-2", ID: id},
+				&control.ServiceDeployment{Cluster: "d", Service: "web", ID: id}, &control.ServiceRevision{Cluster: "c", Service: "web", ID: id + "9"})
+		}
+		for _, limit := range []int{0, 1, 2} {
+			got := pages(t, limit, func(p control.Page) ([]string, string, error) { return t.ServiceDeployments(t.ctx, "c", "web", p) })
+			if want := []string{"1", "2", "3"}; !slices.Equal(got, want) {
+				t.Fatalf("pages of %d give %v, want %v", limit, got, want)
+			}
+		}
+		_, next, _ := t.ServiceDeployments(t.ctx, "c", "web", control.Page{Limit: 1})
+		_, _, err := t.ServiceDeployments(t.ctx, "c", "web-2", control.Page{After: next})
+		t.refusesToken(next, err)
+	}},
 	{"Families_AreThoseThatBeginSoWithTheirCounts", func(t *storeTest) {
 		for i, name := range []string{"web", "web-2", "batch", "we", "wec", "Web"} {
 			t.put(&control.Family{Name: name, Latest: i + 10, Active: i}, &control.Definition{Family: name, Number: 1})

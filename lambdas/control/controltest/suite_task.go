@@ -76,6 +76,22 @@ var taskListTests = []suiteTest{
 		t.shows(control.TaskQuery{Cluster: "d", Group: "family:f"}, d.ID)
 		t.shows(control.TaskQuery{Cluster: "c", Group: "family"})
 	}},
+	{"TaskIDs_OfAGroupAreApartFromThoseThatStopped", func(t *storeTest) {
+		a, b, c, d := aged("c", 1), aged("c", 2), aged("c", 3), aged("d", 4)
+		b.LastStatus, c.LastStatus, d.LastStatus = task.Stopped, task.Stopping, task.Stopped
+		t.put(a, b, c, d)
+		t.shows(control.TaskQuery{Cluster: "c", Group: "family:f"}, a.ID, c.ID)
+		t.shows(control.TaskQuery{Cluster: "c", Group: "family:f", Stopped: true}, b.ID)
+		for _, pair := range [][2]string{{"c", "!c#family:f"}, {"c", "family:f#!"}} {
+			t.shows(control.TaskQuery{Cluster: pair[0], Group: pair[1], Stopped: true})
+		}
+		_, next, err := t.TaskIDs(t.ctx, control.TaskQuery{Cluster: "c", Group: "family:f"}, control.Page{Limit: 1})
+		if err != nil || next == "" {
+			t.Fatalf("next %q, %v", next, err)
+		}
+		_, _, err = t.TaskIDs(t.ctx, control.TaskQuery{Cluster: "c", Group: "family:f", Stopped: true}, control.Page{After: next})
+		t.refusesToken(next, err)
+	}},
 	{"TaskIDs_FollowATaskThroughItsLife", taskThroughItsLife},
 	{"TaskIDs_OfAnInstanceAreItsOpenTasks", func(t *storeTest) {
 		instance := newID()
@@ -167,7 +183,9 @@ func taskThroughItsLife(t *storeTest) {
 			t.shows(control.TaskQuery{OnInstance: instance})
 		}
 		t.shows(control.TaskQuery{Cluster: "c"}, one.ID)
-		t.shows(control.TaskQuery{Cluster: "c", Group: "family:f"}, one.ID)
+		stopped := one.LastStatus == task.Stopped
+		t.shows(control.TaskQuery{Cluster: "c", Group: "family:f", Stopped: stopped}, one.ID)
+		t.shows(control.TaskQuery{Cluster: "c", Group: "family:f", Stopped: !stopped})
 	}
 	stage(control.ForRoom, false)
 	one.LastStatus, one.Instance = task.Pending, instance

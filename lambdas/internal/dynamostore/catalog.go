@@ -10,10 +10,30 @@ import (
 
 // Clusters implements control.Store.
 func (s *Store) Clusters(ctx context.Context, page control.Page) ([]string, string, error) {
+	names, next, err := s.sortKeys(ctx, control.ClusterList, page, query{partition: clusterPartition})
+	return names, next, wrap(err, "list clusters")
+}
+
+// Services implements control.Store.
+func (s *Store) Services(ctx context.Context, cluster string, page control.Page) ([]string, string, error) {
+	names, next, err := s.sortKeys(ctx, control.ServiceList(cluster), page, query{partition: prefixed(serviceStart, cluster)})
+	return names, next, wrap(err, "list services of cluster %s", cluster)
+}
+
+// ServiceDeployments implements control.Store.
+func (s *Store) ServiceDeployments(ctx context.Context, cluster, service string, page control.Page) ([]string, string, error) {
+	list := control.ServiceDeploymentList(cluster, service)
+	ids, next, err := s.sortKeys(ctx, list, page, query{partition: ofService(deploymentStart, cluster, service)})
+	return ids, next, wrap(err, "list deployments of service %s", service)
+}
+
+// sortKeys lists a partition's sort keys alone.
+func (s *Store) sortKeys(ctx context.Context, list string, page control.Page, q query) ([]string, string, error) {
 	key := keyOf(schema.Catalog)
-	items, next, err := s.catalog(ctx, control.ClusterList, page, query{partition: clusterPartition, project: []string{key.Partition, key.Sort}})
+	q.project = []string{key.Partition, key.Sort}
+	items, next, err := s.catalog(ctx, list, page, q)
 	if err != nil {
-		return nil, "", wrap(err, "list clusters")
+		return nil, "", err
 	}
 	names := make([]string, 0, len(items))
 	for _, item := range items {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/longshore-run/longshore/lambdas/control"
 	"github.com/longshore-run/longshore/shared/schema"
+	"github.com/longshore-run/longshore/shared/task"
 )
 
 // This file is the only one that knows where a record lies and what is derived
@@ -31,6 +32,10 @@ import (
 //	           definition  definition#<family>     <revision, ten digits>
 //	           token       token#<scope>#<token>   token
 //	           live        live#<cluster>          <service>
+//	           service     service#<cluster>       <name>
+//	           …events     service-events#<cluster>               <service>
+//	           …revision   service-revision#<cluster>#<service>   <id>
+//	           …deployment service-deployment#<cluster>#<service> <id>
 
 // Sort keys of the instances table.
 const (
@@ -47,6 +52,10 @@ const (
 	tokenStart          = "token#"
 	tokenSort           = "token"
 	liveStart           = "live#"
+	serviceStart        = "service#"
+	eventsStart         = "service-events#"
+	revisionStart       = "service-revision#"
+	deploymentStart     = "service-deployment#"
 	probeStart          = "probe#"
 	brakeStart          = "brake#"
 	guardID             = "guard"
@@ -89,6 +98,14 @@ func placeOf(r control.Record) place {
 		return place{schema.Catalog, prefixed(tokenStart, r.Scope+"#"+r.Token), tokenSort}
 	case *control.Live:
 		return place{schema.Catalog, prefixed(liveStart, r.Cluster), r.Service}
+	case *control.Service:
+		return place{schema.Catalog, prefixed(serviceStart, r.Cluster), r.Name}
+	case *control.ServiceEvents:
+		return place{schema.Catalog, prefixed(eventsStart, r.Cluster), r.Service}
+	case *control.ServiceRevision:
+		return place{schema.Catalog, ofService(revisionStart, r.Cluster, r.Service), r.ID}
+	case *control.ServiceDeployment:
+		return place{schema.Catalog, ofService(deploymentStart, r.Cluster, r.Service), r.ID}
 	}
 	panic(fmt.Sprintf("dynamostore: no place for %T", r))
 }
@@ -99,6 +116,14 @@ func prefixed(start, name string) string {
 		return ""
 	}
 	return start + name
+}
+
+// ofService is a partition of one service's. Names hold no "#".
+func ofService(start, cluster, service string) string {
+	if cluster == "" || service == "" {
+		return ""
+	}
+	return start + cluster + "#" + service
 }
 
 func revisionKey(n int) string { return fmt.Sprintf("%010d", n) }
@@ -200,7 +225,7 @@ func index(t *control.Task, item attributes) {
 	}
 	item[schema.Since] = text(sinceKey(t.CreatedAt, t.ID))
 	if t.Cluster != "" && t.Group != "" {
-		item[schema.InGroup] = text(t.Cluster + "#" + t.Group)
+		item[schema.InGroup] = text(groupKey(t.Cluster, t.Group, t.LastStatus == task.Stopped))
 	}
 	if t.LastStatus.Open() && t.Instance != "" {
 		item[schema.OnInstance] = text(t.Instance)
@@ -217,6 +242,15 @@ func shardOf(id string) int {
 }
 
 func clusterShard(cluster string, shard int) string { return cluster + "#" + strconv.Itoa(shard) }
+
+// groupKey is where a group's tasks lie. Those that are STOPPED lie elsewhere: no
+// cluster's name begins with "!".
+func groupKey(cluster, group string, stopped bool) string {
+	if stopped {
+		cluster = "!" + cluster
+	}
+	return cluster + "#" + group
+}
 
 func waitingKey(cluster string, w control.Waiting) string { return cluster + "#" + string(w) }
 

@@ -37,7 +37,7 @@ func taskQueries(q control.TaskQuery) []query {
 	case q.OnInstance != "":
 		return []query{of(schema.TasksByInstance, q.OnInstance)}
 	case q.Group != "":
-		return []query{of(schema.TasksByGroup, q.Cluster+"#"+q.Group)}
+		return []query{of(schema.TasksByGroup, groupKey(q.Cluster, q.Group, q.Stopped))}
 	case q.Waiting != "":
 		return []query{of(schema.TasksWaiting, waitingKey(q.Cluster, q.Waiting))}
 	}
