@@ -51,6 +51,11 @@ type Store interface {
 	// Leases scans every lease, strongly consistent item by item, with probes and brakes.
 	Leases(ctx context.Context) (*LeaseScan, error)
 
+	// ScanLedgers and ScanLiveTasks (those not STOPPED) read the base tables, each
+	// item strongly consistent, in no order: for audits, which read everything.
+	ScanLedgers(ctx context.Context, page Page) (ledgers []Ledger, next string, err error)
+	ScanLiveTasks(ctx context.Context, page Page) (tasks []Task, next string, err error)
+
 	// The catalog's lists are strongly consistent.
 	Clusters(ctx context.Context, page Page) (names []string, next string, err error)
 	Families(ctx context.Context, prefix string, page Page) (families []Family, next string, err error)

@@ -56,7 +56,11 @@ func (q TaskQuery) ListName() string {
 }
 
 // Names of the other lists, for their page tokens.
-const ClusterList = "clusters"
+const (
+	ClusterList  = "clusters"
+	LedgerList   = "ledgers"
+	LiveTaskList = "live tasks"
+)
 
 func InstanceList(cluster string) string { return "instances\x00" + cluster }
 

@@ -43,6 +43,10 @@ type Control struct {
 	// every message the same SenderId; nothing but the local stack sets it.
 	SenderFromBody bool `env:"LONGSHORE_SENDER_FROM_BODY" def:"false"`
 
+	// AuditRepairs lets the nightly audit write what an instance's tasks add up to
+	// into a ledger that says otherwise; without it the difference is only told.
+	AuditRepairs bool `env:"LONGSHORE_AUDIT_REPAIRS" def:"false"`
+
 	// ReadOnly makes the API refuse every operation that changes something.
 	ReadOnly bool `env:"LONGSHORE_READ_ONLY" def:"false"`
 

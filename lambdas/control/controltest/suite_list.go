@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/longshore-run/longshore/lambdas/control"
+	"github.com/longshore-run/longshore/shared/task"
 )
 
 var listTests = []suiteTest{
@@ -185,5 +186,49 @@ var listTests = []suiteTest{
 		if scan, err = t.Leases(t.ctx); err != nil || !reflect.DeepEqual(scan, want) {
 			t.Fatalf("the scan gives %+v, %v, want %+v", scan, err, want)
 		}
+	}},
+	{"ScanLedgers_AreAllOfThemAtOnce", func(t *storeTest) {
+		want := map[string]int{}
+		for i := range 7 {
+			id := newID()
+			t.put(&control.Instance{ID: id, Cluster: "c"}, &control.Ledger{ID: id, Cluster: "c", Open: i + 1})
+			want[id] = i + 1
+		}
+		for _, limit := range []int{0, 1, 3} {
+			got := map[string]int{}
+			for _, l := range pages(t, limit, func(p control.Page) ([]control.Ledger, string, error) { return t.ScanLedgers(t.ctx, p) }) {
+				if l.Cluster != "c" || l.Version != 1 {
+					t.Fatalf("ledger is %+v", l)
+				}
+				got[l.ID] = l.Open
+			}
+			if !reflect.DeepEqual(got, want) {
+				t.Fatalf("pages of %d give %v, want %v", limit, got, want)
+			}
+		}
+	}},
+	{"ScanLiveTasks_AreThoseNotStoppedAtOnce", func(t *storeTest) {
+		want := map[string]task.Status{}
+		for _, status := range []task.Status{task.Provisioning, task.Pending, task.Running, task.Stopping, task.Stopped} {
+			r := &control.Task{ID: newID(), Cluster: "c", LastStatus: status, Held: &control.Held{CPU: 5, TCP: []int{80}}}
+			t.put(r)
+			if status != task.Stopped {
+				want[r.ID] = status
+			}
+		}
+		for _, limit := range []int{0, 1, 2} {
+			got := map[string]task.Status{}
+			for _, r := range pages(t, limit, func(p control.Page) ([]control.Task, string, error) { return t.ScanLiveTasks(t.ctx, p) }) {
+				if r.Cluster != "c" || r.Held == nil || r.Held.CPU != 5 || !slices.Equal(r.Held.TCP, []int{80}) {
+					t.Fatalf("task is %+v", r)
+				}
+				got[r.ID] = r.LastStatus
+			}
+			if !reflect.DeepEqual(got, want) {
+				t.Fatalf("pages of %d give %v, want %v", limit, got, want)
+			}
+		}
+		_, _, err := t.ScanLiveTasks(t.ctx, control.Page{After: "nonsense"})
+		t.refusesToken("nonsense", err)
 	}},
 }
