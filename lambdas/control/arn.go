@@ -1,6 +1,9 @@
 package control
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // arn is the name of something of ours in ECS's form.
 func (c *Control) arn(resource string) string {
@@ -8,11 +11,20 @@ func (c *Control) arn(resource string) string {
 }
 
 // TaskARN is a task's ARN, in ECS's long form.
-func (c *Control) TaskARN(cluster, id string) string { return c.arn("task/" + cluster + "/" + id) }
+func (c *Control) TaskARN(cluster, id string) string { return c.longARN("task", cluster, id) }
 
 // InstanceARN is a container instance's ARN, in ECS's long form.
 func (c *Control) InstanceARN(cluster, id string) string {
-	return c.arn("container-instance/" + cluster + "/" + id)
+	return c.longARN("container-instance", cluster, id)
+}
+
+// longARN leaves what is an ARN already as it is: one of another installation,
+// which a caller gave for an id, is named so when it is not found.
+func (c *Control) longARN(kind, cluster, id string) string {
+	if strings.HasPrefix(id, "arn:") {
+		return id
+	}
+	return c.arn(kind + "/" + cluster + "/" + id)
 }
 
 // ClusterARN is a cluster's ARN.

@@ -89,6 +89,8 @@ type Task struct {
 	Pinned string `json:"pinned,omitempty"`
 	// NoWait tasks end where others would wait (StartTask, onNoCapacity=fail).
 	NoWait bool `json:"noWait,omitempty"`
+	// ProtectedUntil is until when its service does not stop it of its own (task protection).
+	ProtectedUntil time.Time `json:"protectedUntil,omitzero"`
 	// WaitingReason is why it waits, in ECS's names (RESOURCE:MEMORY …).
 	WaitingReason string `json:"waitingReason,omitempty"`
 

@@ -87,7 +87,7 @@ type clusterOut struct {
 	Cluster *clusterShape `json:"cluster"`
 }
 
-func createCluster(ctx context.Context, h *Handler, in *createClusterIn) (any, error) {
+func createCluster(ctx context.Context, h *Handler, in *createClusterIn) (*clusterOut, error) {
 	req := control.ClusterRequest{Name: in.ClusterName}
 	if req.Name == "" {
 		req.Name = control.DefaultCluster
@@ -105,7 +105,7 @@ func createCluster(ctx context.Context, h *Handler, in *createClusterIn) (any, e
 	if err != nil {
 		return nil, err
 	}
-	return clusterOut{h.showCluster(&control.ClusterView{Cluster: *k}, []string{"TAGS", "SETTINGS"})}, nil
+	return &clusterOut{h.showCluster(&control.ClusterView{Cluster: *k}, []string{"TAGS", "SETTINGS"})}, nil
 }
 
 type describeClustersIn struct {
@@ -118,7 +118,7 @@ type describeClustersOut struct {
 	Failures []failure       `json:"failures"`
 }
 
-func describeClusters(ctx context.Context, h *Handler, in *describeClustersIn) (any, error) {
+func describeClusters(ctx context.Context, h *Handler, in *describeClustersIn) (*describeClustersOut, error) {
 	if len(in.Clusters) == 0 {
 		in.Clusters = []string{control.DefaultCluster}
 	}
@@ -141,7 +141,7 @@ func describeClusters(ctx context.Context, h *Handler, in *describeClustersIn) (
 	for _, name := range gone {
 		out.Failures = append(out.Failures, missing(h.control.ClusterARN(name))...)
 	}
-	return out, nil
+	return &out, nil
 }
 
 type listClustersIn struct {
@@ -154,7 +154,7 @@ type listClustersOut struct {
 	NextToken   string   `json:"nextToken,omitempty"`
 }
 
-func listClusters(ctx context.Context, h *Handler, in *listClustersIn) (any, error) {
+func listClusters(ctx context.Context, h *Handler, in *listClustersIn) (*listClustersOut, error) {
 	l, err := newListing(in.NextToken, in.MaxResults, "ListClusters")
 	if err != nil {
 		return nil, err
@@ -163,14 +163,14 @@ func listClusters(ctx context.Context, h *Handler, in *listClustersIn) (any, err
 	if err != nil {
 		return nil, err
 	}
-	return listClustersOut{each(names, h.control.ClusterARN), l.token(next)}, nil
+	return &listClustersOut{each(names, h.control.ClusterARN), l.token(next)}, nil
 }
 
 type deleteClusterIn struct {
 	Cluster string `json:"cluster" need:"true"`
 }
 
-func deleteCluster(ctx context.Context, h *Handler, in *deleteClusterIn) (any, error) {
+func deleteCluster(ctx context.Context, h *Handler, in *deleteClusterIn) (*clusterOut, error) {
 	name, err := h.clusterName("cluster", in.Cluster)
 	if err != nil {
 		return nil, err
@@ -179,7 +179,7 @@ func deleteCluster(ctx context.Context, h *Handler, in *deleteClusterIn) (any, e
 	if err != nil {
 		return nil, err
 	}
-	return clusterOut{h.showCluster(&control.ClusterView{Cluster: *k}, []string{"TAGS", "SETTINGS"})}, nil
+	return &clusterOut{h.showCluster(&control.ClusterView{Cluster: *k}, []string{"TAGS", "SETTINGS"})}, nil
 }
 
 // each is f of every one, and never nil.

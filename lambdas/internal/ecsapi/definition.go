@@ -35,7 +35,7 @@ type describeTaskDefinitionIn struct {
 	Include        []string `json:"include" one:"TAGS"`
 }
 
-func describeTaskDefinition(ctx context.Context, h *Handler, in *describeTaskDefinitionIn) (any, error) {
+func describeTaskDefinition(ctx context.Context, h *Handler, in *describeTaskDefinitionIn) (*definitionOut, error) {
 	v, err := h.control.DescribeTaskDefinition(ctx, in.TaskDefinition)
 	if err != nil {
 		return nil, err
@@ -44,19 +44,19 @@ func describeTaskDefinition(ctx context.Context, h *Handler, in *describeTaskDef
 	if slices.Contains(in.Include, "TAGS") {
 		out.Tags = tagList(v.Tags, true)
 	}
-	return out, nil
+	return &out, nil
 }
 
 type deregisterTaskDefinitionIn struct {
 	TaskDefinition string `json:"taskDefinition" need:"true"`
 }
 
-func deregisterTaskDefinition(ctx context.Context, h *Handler, in *deregisterTaskDefinitionIn) (any, error) {
+func deregisterTaskDefinition(ctx context.Context, h *Handler, in *deregisterTaskDefinitionIn) (*definitionOut, error) {
 	v, err := h.control.DeregisterTaskDefinition(ctx, in.TaskDefinition)
 	if err != nil {
 		return nil, err
 	}
-	return definitionOut{TaskDefinition: &v.TaskDefinition}, nil
+	return &definitionOut{TaskDefinition: &v.TaskDefinition}, nil
 }
 
 type listTaskDefinitionsIn struct {
@@ -72,7 +72,7 @@ type listTaskDefinitionsOut struct {
 	NextToken string   `json:"nextToken,omitempty"`
 }
 
-func listTaskDefinitions(ctx context.Context, h *Handler, in *listTaskDefinitionsIn) (any, error) {
+func listTaskDefinitions(ctx context.Context, h *Handler, in *listTaskDefinitionsIn) (*listTaskDefinitionsOut, error) {
 	l, err := newListing(in.NextToken, in.MaxResults, "ListTaskDefinitions", in.FamilyPrefix, in.Sort, in.Status)
 	if err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func listTaskDefinitions(ctx context.Context, h *Handler, in *listTaskDefinition
 	if err != nil {
 		return nil, err
 	}
-	return listTaskDefinitionsOut{each(names, h.control.NamedDefinitionARN), l.token(next)}, nil
+	return &listTaskDefinitionsOut{each(names, h.control.NamedDefinitionARN), l.token(next)}, nil
 }
 
 type listFamiliesIn struct {
@@ -99,7 +99,7 @@ type listFamiliesOut struct {
 	NextToken string   `json:"nextToken,omitempty"`
 }
 
-func listTaskDefinitionFamilies(ctx context.Context, h *Handler, in *listFamiliesIn) (any, error) {
+func listTaskDefinitionFamilies(ctx context.Context, h *Handler, in *listFamiliesIn) (*listFamiliesOut, error) {
 	l, err := newListing(in.NextToken, in.MaxResults, "ListTaskDefinitionFamilies", in.FamilyPrefix, in.Status)
 	if err != nil {
 		return nil, err
@@ -115,5 +115,5 @@ func listTaskDefinitionFamilies(ctx context.Context, h *Handler, in *listFamilie
 	if err != nil {
 		return nil, err
 	}
-	return listFamiliesOut{each(names, func(n string) string { return n }), l.token(next)}, nil
+	return &listFamiliesOut{each(names, func(n string) string { return n }), l.token(next)}, nil
 }

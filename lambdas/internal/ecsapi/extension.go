@@ -13,7 +13,7 @@ const extensionPrefix = "Longshore."
 
 // extensions are the operations of our own. Like ECS's they are checked against
 // an endpoint that only reads by their names.
-var extensions = map[string]operation{
+var extensions = map[string]*operation{
 	"FenceContainerInstance": of(fenceContainerInstance),
 }
 
@@ -21,7 +21,7 @@ var extensions = map[string]operation{
 func Extensions() []string { return slices.Sorted(maps.Keys(extensions)) }
 
 // find is the operation a target names: ECS's, done or not, or one of ours.
-func find(target string) (name string, op operation, known bool) {
+func find(target string) (name string, op *operation, known bool) {
 	if name, ours := strings.CutPrefix(target, extensionPrefix); ours {
 		op, known = extensions[name]
 		return name, op, known
@@ -39,7 +39,7 @@ type fenceIn struct {
 	ConfirmedOff      bool   `json:"confirmedOff"`
 }
 
-func fenceContainerInstance(ctx context.Context, h *Handler, in *fenceIn) (any, error) {
+func fenceContainerInstance(ctx context.Context, h *Handler, in *fenceIn) (*instanceOut, error) {
 	cluster, err := h.clusterName("cluster", in.Cluster)
 	if err != nil {
 		return nil, err
@@ -55,5 +55,5 @@ func fenceContainerInstance(ctx context.Context, h *Handler, in *fenceIn) (any, 
 	if err != nil {
 		return nil, err
 	}
-	return instanceOut{h.showInstance(v, true)}, nil
+	return &instanceOut{h.showInstance(v, true)}, nil
 }

@@ -102,6 +102,6 @@ func (h *Handler) answer(ctx context.Context, q *call) (name string, body any, e
 	case len(q.body) > maxBody:
 		return name, nil, fault.New(fault.Invalid, "the request has %d bytes; at most %d are allowed", len(q.body), maxBody).WithCode(control.ClientException)
 	}
-	body, err = op(ctx, h, q)
+	body, err = op.do(ctx, h, q)
 	return name, body, err
 }

@@ -20,7 +20,7 @@ type listInstancesOut struct {
 	NextToken string   `json:"nextToken,omitempty"`
 }
 
-func listContainerInstances(ctx context.Context, h *Handler, in *listInstancesIn) (any, error) {
+func listContainerInstances(ctx context.Context, h *Handler, in *listInstancesIn) (*listInstancesOut, error) {
 	cluster, err := h.clusterName("cluster", in.Cluster)
 	if err != nil {
 		return nil, err
@@ -35,7 +35,7 @@ func listContainerInstances(ctx context.Context, h *Handler, in *listInstancesIn
 		return nil, err
 	}
 	arn := func(id string) string { return h.control.InstanceARN(cluster, id) }
-	return listInstancesOut{each(ids, arn), l.token(next)}, nil
+	return &listInstancesOut{each(ids, arn), l.token(next)}, nil
 }
 
 type describeInstancesIn struct {
@@ -49,7 +49,7 @@ type instancesOut struct {
 	Failures           []failure       `json:"failures"`
 }
 
-func describeContainerInstances(ctx context.Context, h *Handler, in *describeInstancesIn) (any, error) {
+func describeContainerInstances(ctx context.Context, h *Handler, in *describeInstancesIn) (*instancesOut, error) {
 	cluster, err := h.clusterName("cluster", in.Cluster)
 	if err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ func describeContainerInstances(ctx context.Context, h *Handler, in *describeIns
 		arn := arnOf(given[id], func(id string) string { return h.control.InstanceARN(cluster, id) })
 		out.Failures = append(out.Failures, missing(arn)...)
 	}
-	return out, nil
+	return &out, nil
 }
 
 type updateStateIn struct {
@@ -83,7 +83,7 @@ type updateStateIn struct {
 	Status             string   `json:"status" need:"true" one:"ACTIVE|DRAINING"`
 }
 
-func updateContainerInstancesState(ctx context.Context, h *Handler, in *updateStateIn) (any, error) {
+func updateContainerInstancesState(ctx context.Context, h *Handler, in *updateStateIn) (*instancesOut, error) {
 	cluster, err := h.clusterName("cluster", in.Cluster)
 	if err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func updateContainerInstancesState(ctx context.Context, h *Handler, in *updateSt
 	for _, v := range found {
 		out.ContainerInstances = append(out.ContainerInstances, h.showInstance(&v, true))
 	}
-	return out, nil
+	return &out, nil
 }
 
 type deregisterInstanceIn struct {
@@ -113,7 +113,7 @@ type instanceOut struct {
 	ContainerInstance instanceShape `json:"containerInstance"`
 }
 
-func deregisterContainerInstance(ctx context.Context, h *Handler, in *deregisterInstanceIn) (any, error) {
+func deregisterContainerInstance(ctx context.Context, h *Handler, in *deregisterInstanceIn) (*instanceOut, error) {
 	cluster, err := h.clusterName("cluster", in.Cluster)
 	if err != nil {
 		return nil, err
@@ -126,5 +126,5 @@ func deregisterContainerInstance(ctx context.Context, h *Handler, in *deregister
 	if err != nil {
 		return nil, err
 	}
-	return instanceOut{h.showInstance(v, true)}, nil
+	return &instanceOut{h.showInstance(v, true)}, nil
 }

@@ -3,6 +3,7 @@ package ecsapi
 import (
 	"context"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -10,17 +11,21 @@ import (
 )
 
 // operation reads a call's body, does what it asks and returns what to answer.
-type operation func(ctx context.Context, h *Handler, q *call) (any, error)
+// Its types are what ECS's model is compared with.
+type operation struct {
+	in, out reflect.Type // in is nil for a request that somebody else decodes
+	do      func(ctx context.Context, h *Handler, q *call) (any, error)
+}
 
-// of makes an operation of one that takes its decoded request.
-func of[In any](do func(ctx context.Context, h *Handler, in *In) (any, error)) operation {
-	return func(ctx context.Context, h *Handler, q *call) (any, error) {
+// of makes an operation of one that takes its decoded request and gives its answer.
+func of[In, Out any](do func(ctx context.Context, h *Handler, in *In) (Out, error)) *operation {
+	return &operation{reflect.TypeFor[In](), reflect.TypeFor[Out](), func(ctx context.Context, h *Handler, q *call) (any, error) {
 		var in In
 		if err := decode(q.body, &in); err != nil {
 			return nil, err
 		}
-		return do(ctx, h, &in)
-	}
+		return do(contextOf(ctx, q), h, &in)
+	}}
 }
 
 // reads says whether an operation changes nothing.
@@ -29,7 +34,7 @@ func reads(name string) bool {
 }
 
 // operations is every operation of ECS. Those that are nil are refused by name.
-var operations = map[string]operation{
+var operations = map[string]*operation{
 	"AssociateGatewayWithCluster":    nil,
 	"ContinueServiceDeployment":      nil,
 	"CreateCapacityProvider":         nil,
@@ -72,7 +77,7 @@ var operations = map[string]operation{
 	"DisassociateGatewayFromCluster": nil,
 	"DiscoverPollEndpoint":           nil,
 	"ExecuteCommand":                 nil,
-	"GetTaskProtection":              nil,
+	"GetTaskProtection":              of(getTaskProtection),
 	"ListAccountSettings":            nil,
 	"ListAttributes":                 nil,
 	"ListClusters":                   of(listClusters),
@@ -96,7 +101,7 @@ var operations = map[string]operation{
 	"PutClusterCapacityProviders":    nil,
 	"RegisterContainerInstance":      nil,
 	"RegisterDaemonTaskDefinition":   nil,
-	"RegisterTaskDefinition":         registerTaskDefinition,
+	"RegisterTaskDefinition":         {nil, reflect.TypeFor[definitionOut](), registerTaskDefinition},
 	"RunTask":                        of(runTask),
 	"StartTask":                      of(startTask),
 	"StopServiceDeployment":          nil,
@@ -116,7 +121,7 @@ var operations = map[string]operation{
 	"UpdateGateway":                  nil,
 	"UpdateService":                  nil,
 	"UpdateServicePrimaryTaskSet":    nil,
-	"UpdateTaskProtection":           nil,
+	"UpdateTaskProtection":           of(updateTaskProtection),
 	"UpdateTaskSet":                  nil,
 }
 
@@ -141,7 +146,6 @@ var modelsUnsupported = []string{
 	"DescribeServiceDeployments",
 	"DescribeServiceRevisions",
 	"DescribeTaskSets",
-	"GetTaskProtection",
 	"ListDaemonDeployments",
 	"ListDaemons",
 	"ListServiceDeployments",
@@ -151,7 +155,6 @@ var modelsUnsupported = []string{
 	"UpdateExpressGatewayService",
 	"UpdateService",
 	"UpdateServicePrimaryTaskSet",
-	"UpdateTaskProtection",
 	"UpdateTaskSet",
 }
 

@@ -62,7 +62,7 @@ func (h *Handler) common(cluster, definition, group, startedBy, propagate string
 	return r, err
 }
 
-func runTask(ctx context.Context, h *Handler, in *runTaskIn) (any, error) {
+func runTask(ctx context.Context, h *Handler, in *runTaskIn) (*runOut, error) {
 	r, err := h.common(in.Cluster, in.TaskDefinition, in.Group, in.StartedBy, in.PropagateTags, in.Overrides, in.ManagedTags, in.Tags)
 	if err != nil {
 		return nil, err
@@ -85,8 +85,8 @@ func runTask(ctx context.Context, h *Handler, in *runTaskIn) (any, error) {
 	return h.showRun(run), nil
 }
 
-func (h *Handler) showRun(run *control.Run) runOut {
-	out := runOut{Tasks: []taskShape{}, Failures: failuresOf(run.Failures)}
+func (h *Handler) showRun(run *control.Run) *runOut {
+	out := &runOut{Tasks: []taskShape{}, Failures: failuresOf(run.Failures)}
 	for _, v := range run.Tasks {
 		out.Tasks = append(out.Tasks, h.showTask(&v, true))
 	}
@@ -110,7 +110,7 @@ type startTaskIn struct {
 	Reference json.RawMessage `json:"referenceId" refuse:"use startedBy or tags"`
 }
 
-func startTask(ctx context.Context, h *Handler, in *startTaskIn) (any, error) {
+func startTask(ctx context.Context, h *Handler, in *startTaskIn) (*runOut, error) {
 	r, err := h.common(in.Cluster, in.TaskDefinition, in.Group, in.StartedBy, in.PropagateTags, in.Overrides, in.ManagedTags, in.Tags)
 	if err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ type taskOut struct {
 	Task taskShape `json:"task"`
 }
 
-func stopTask(ctx context.Context, h *Handler, in *stopTaskIn) (any, error) {
+func stopTask(ctx context.Context, h *Handler, in *stopTaskIn) (*taskOut, error) {
 	cluster, err := h.clusterName("cluster", in.Cluster)
 	if err != nil {
 		return nil, err
@@ -149,7 +149,7 @@ func stopTask(ctx context.Context, h *Handler, in *stopTaskIn) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return taskOut{h.showTask(v, true)}, nil
+	return &taskOut{h.showTask(v, true)}, nil
 }
 
 type describeTasksIn struct {
@@ -158,7 +158,7 @@ type describeTasksIn struct {
 	Include []string `json:"include" one:"TAGS"`
 }
 
-func describeTasks(ctx context.Context, h *Handler, in *describeTasksIn) (any, error) {
+func describeTasks(ctx context.Context, h *Handler, in *describeTasksIn) (*runOut, error) {
 	cluster, err := h.clusterName("cluster", in.Cluster)
 	if err != nil {
 		return nil, err
@@ -179,7 +179,7 @@ func describeTasks(ctx context.Context, h *Handler, in *describeTasksIn) (any, e
 		arn := arnOf(given[id], func(id string) string { return h.control.TaskARN(cluster, id) })
 		out.Failures = append(out.Failures, missing(arn)...)
 	}
-	return out, nil
+	return &out, nil
 }
 
 type listTasksIn struct {
@@ -200,7 +200,7 @@ type listTasksOut struct {
 	NextToken string   `json:"nextToken,omitempty"`
 }
 
-func listTasks(ctx context.Context, h *Handler, in *listTasksIn) (any, error) {
+func listTasks(ctx context.Context, h *Handler, in *listTasksIn) (*listTasksOut, error) {
 	cluster, err := h.clusterName("cluster", in.Cluster)
 	if err != nil {
 		return nil, err
@@ -225,5 +225,5 @@ func listTasks(ctx context.Context, h *Handler, in *listTasksIn) (any, error) {
 		return nil, err
 	}
 	arn := func(id string) string { return h.control.TaskARN(cluster, id) }
-	return listTasksOut{each(ids, arn), l.token(next)}, nil
+	return &listTasksOut{each(ids, arn), l.token(next)}, nil
 }
