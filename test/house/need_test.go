@@ -13,7 +13,7 @@ func TestToolsCheck_NamesWhatIsMissingAndWhatMendsIt(t *testing.T) {
 	old := map[string]string{"go": "echo go1.19.8", "node": "echo v16.2.0", "python3": "echo 3.8"}
 	dead := map[string]string{"docker": "echo 'Cannot connect to the Docker daemon' >&2; exit 1"}
 	shut := map[string]string{"docker": "echo 'permission denied while trying to connect' >&2; exit 1"}
-	good := map[string]string{"go": "echo go1.26.0", "node": "echo v22.1.0", "npm": "true", "python3": "echo 3.13", "docker": "echo 28.0", "git": "true", "gcc": "true"}
+	good := map[string]string{"go": "echo go1.26.0", "node": "echo v22.1.0", "npm": "true", "python3": "echo 3.13", "docker": "echo 28.0", "git": "true", "gcc": "true", "aws": "echo aws-cli/2.9.19 Python/3.11.2"}
 	for _, c := range []struct {
 		what    string
 		machine map[string]string // commands in PATH, each as a script
@@ -27,12 +27,13 @@ func TestToolsCheck_NamesWhatIsMissingAndWhatMendsIt(t *testing.T) {
 		{"no docker", nil, "docker", "apt-get install -y docker.io"},
 		{"no git", nil, "git", "apt-get install -y git"},
 		{"no compiler", nil, "cc", "apt-get install -y gcc"},
+		{"no second AWS CLI", map[string]string{"aws": "echo aws-cli/1.46.3 Python/3.11.7"}, "aws2", "apt-get install -y awscli"},
 		{"an old go", old, "go", "found 1.19.8"},
 		{"an old node", old, "node", "found 16.2.0"},
 		{"an old python", old, "python", "found 3.8"},
 		{"an engine that is down", dead, "docker", "missing: a running Docker engine (unix:///nowhere does not answer)\n   mend: "},
 		{"an engine that is not ours", shut, "docker", "usermod -aG docker"},
-		{"all there", good, "go node python docker git cc", ""},
+		{"all there", good, "go node python docker git cc aws2", ""},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			said, ok := toolsCheck(t, c.machine, strings.Fields(c.need)...)
