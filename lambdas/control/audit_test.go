@@ -50,7 +50,7 @@ func TestAuditLedgers_TellsADifferenceAndLeavesIt(t *testing.T) {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	d := got.Differences[0]
-	if d.Instance != a || d.Repaired || d.Ledger.Held.CPU != 228 || d.Tasks.Held.CPU != 128 || d.Ledger.Open != 2 || d.Tasks.Open != 1 || !slices.Equal(d.Tasks.Held.TCP, []int{8080}) {
+	if d.Instance != a || d.Repaired || d.Book.Held.CPU != 228 || d.Tasks.Held.CPU != 128 || d.Book.Open != 2 || d.Tasks.Open != 1 || !slices.Equal(d.Tasks.Held.TCP, []int{8080}) {
 		t.Errorf("%+v", d)
 	}
 	if l := w.Ledger(a); l.Held.CPU != 228 {
@@ -76,8 +76,33 @@ func TestAuditLedgers_RepairsWhereItMayAndWakesAdmission(t *testing.T) {
 	})
 }
 
-// busyStore ends a task each time the tasks have been read, so that its ledger
-// is written while an audit looks.
+func TestAuditLedgers_RecountsTheTasksOfServices(t *testing.T) {
+	w, a, _ := audited(t)
+	w.Setting.AuditRepairs = true
+	w.Put(&control.Service{Cluster: "default", Name: "web"}, &control.Live{Cluster: "default", Service: "web", Live: 2},
+		&control.Service{Cluster: "default", Name: "none"}, &control.Live{Cluster: "default", Service: "none"})
+	for range 2 {
+		w.AddTask(taskdef.Resources{CPU: 1}, func(t *control.Task) { t.Service, t.Group, t.Pinned = "web", "service:web", a })
+	}
+	w.MustAdmit()
+	if got, err := w.AuditLedgers(ctx); err != nil || got.Services != 2 || len(got.Differences) != 0 {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	w.Put(&control.Live{Cluster: "default", Service: "web", Live: 3})
+	got, err := w.AuditLedgers(ctx)
+	if err != nil || len(got.Differences) != 1 {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	if d := got.Differences[0]; d.Service != "web" || d.Book.Live != 3 || d.Tasks.Live != 2 || !d.Repaired {
+		t.Errorf("%+v", d)
+	}
+	if got, err := w.AuditLedgers(ctx); err != nil || len(got.Differences) != 0 {
+		t.Errorf("after the repair: %+v, %v", got, err)
+	}
+}
+
+// busyStore writes something each time the tasks have been read: while an audit
+// looks.
 type busyStore struct {
 	control.Store
 	meanwhile func()
