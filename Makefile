@@ -140,6 +140,10 @@ local-down: need-go ## end it; leaves no container, process or queue
 local-tick: need-go ## run the reaper of the local stack now
 	@go run ./test/local/cmd tick
 
+.PHONY: local-audit
+local-audit: need-go ## recompute every ledger of the local stack from its tasks
+	@go run ./test/local/cmd audit
+
 ##@ Deploy
 
 .PHONY: synth

@@ -95,14 +95,14 @@ func TestAlarms_WatchWhatExists(t *testing.T) {
 	}
 	want := map[string][]string{
 		"Longshore Stack Longshore": {"BrakeEngaged", "DuplicateIdentities", "FencedInstances", "GuardBlackout",
-			"LostProbes", "OldestWaitingSeconds", "RefusedRegistrations", "RefusedSenders", "UndecodableMessages", "UnknownContainers"},
+			"LedgerDifferences", "LostProbes", "OldestWaitingSeconds", "RefusedRegistrations", "RefusedSenders", "UndecodableMessages", "UnknownContainers"},
 	}
 	for _, q := range []string{"AdmissionQueue", "ReportsQueue", "HeartbeatsQueue", "ServicesQueue"} {
 		want["AWS/SQS QueueName {"+q+".QueueName}"] = []string{"ApproximateAgeOfOldestMessage"}
 		want["AWS/SQS QueueName {"+q+"Dead.QueueName}"] = []string{"ApproximateNumberOfMessagesVisible"}
 	}
 	for f, more := range map[string][]string{"Api": {"Url5xxCount"}, "Readapi": {"Url5xxCount"}, "Admission": nil,
-		"Statechange": nil, "Reaper": {"Invocations"}, "Services": nil} {
+		"Statechange": nil, "Reaper": {"Invocations"}, "Services": nil, "Audit": nil} {
 		want["AWS/Lambda FunctionName {"+f+"}"] = append([]string{"Errors", "Throttles"}, more...)
 	}
 	for key, metrics := range want {

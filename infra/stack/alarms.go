@@ -141,6 +141,11 @@ func (s *Stack) ownAlarms() []alarm.Alarm {
 		Metric:    count("RefusedRegistrations"),
 		Threshold: 1, Of: 3, Periods: 3,
 	}, {
+		Name:      "ledger-differences",
+		Says:      "A ledger, or a service's count, is not what its tasks add up to.",
+		Metric:    count("LedgerDifferences"),
+		Threshold: 1, Of: 1, Periods: 1,
+	}, {
 		Name:      "messages-undecodable",
 		Says:      "A message could not be understood and was put aside.",
 		Metric:    count("UndecodableMessages"),

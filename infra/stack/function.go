@@ -23,11 +23,12 @@ const (
 	statechange = "statechange"
 	reaper      = "reaper"
 	services    = "services"
+	audit       = "audit"
 )
 
 // Functions lists them in the order they are shown.
 func Functions() []string {
-	return []string{api, readapi, admission, statechange, reaper, services}
+	return []string{api, readapi, admission, statechange, reaper, services, audit}
 }
 
 // Code is the folder of a function's binary: readapi is api's with another role.
@@ -47,12 +48,14 @@ var timeouts = map[string]time.Duration{
 	api: 25 * time.Second, readapi: 25 * time.Second,
 	admission: 60 * time.Second, statechange: 30 * time.Second,
 	reaper: 55 * time.Second, services: 30 * time.Second,
+	audit: 10 * time.Minute, // it reads every task up to three times
 }
 
 // memories set the share of a processor too: at 1769 MiB it is one whole.
 // Admission plans over thousands of tasks in memory, so it gets most.
 var memories = map[string]int{
 	api: 512, readapi: 512, admission: 1769, statechange: 512, reaper: 512, services: 512,
+	audit: 1769,
 }
 
 func (s *Stack) addFunctions() {
@@ -69,6 +72,7 @@ func (s *Stack) addFunctions() {
 		statechange: "Longshore: takes in reports, registrations and heartbeats",
 		reaper:      "Longshore: reaps silent instances and sweeps up what was lost, each minute",
 		services:    "Longshore: keeps services at their desired count",
+		audit:       "Longshore: recomputes every ledger from its tasks, each night",
 	}
 	s.functions = map[string]function.Function{}
 	for _, name := range Functions() {
@@ -144,13 +148,18 @@ func (s *Stack) addSources() {
 		"Services": s.functions[services].Reads(s.Stack, "ServicesSource", s.services,
 			function.Source{Batch: 10, Concurrency: 5, Partial: true}),
 	}
-	target := func() *[]awsevents.IRuleTarget {
-		return &[]awsevents.IRuleTarget{awseventstargets.NewLambdaFunction(s.functions[reaper].Function, nil)}
+	target := func(name string) *[]awsevents.IRuleTarget {
+		return &[]awsevents.IRuleTarget{awseventstargets.NewLambdaFunction(s.functions[name].Function, nil)}
 	}
 	awsevents.NewRule(s.Stack, jsii.String("EveryMinute"), &awsevents.RuleProps{
 		Description: jsii.String("Longshore: wakes the reaper"),
 		Schedule:    awsevents.Schedule_Rate(alarm.Period(time.Minute)),
-		Targets:     target(),
+		Targets:     target(reaper),
+	})
+	awsevents.NewRule(s.Stack, jsii.String("EveryNight"), &awsevents.RuleProps{
+		Description: jsii.String("Longshore: wakes the audit"),
+		Schedule:    awsevents.Schedule_Cron(&awsevents.CronOptions{Hour: jsii.String("3"), Minute: jsii.String("17")}),
+		Targets:     target(audit),
 	})
 	awsevents.NewRule(s.Stack, jsii.String("HostStopped"), &awsevents.RuleProps{
 		Description: jsii.String("Longshore: tells the reaper which EC2 instances stop or end"),
@@ -159,7 +168,7 @@ func (s *Stack) addSources() {
 			DetailType: jsii.Strings("EC2 Instance State-change Notification"),
 			Detail:     &map[string]any{"state": []string{"stopping", "stopped", "terminated"}},
 		},
-		Targets: target(),
+		Targets: target(reaper),
 	})
 }
 

@@ -40,6 +40,11 @@ func (s *Stack) allow(name string) []identity.Statement {
 			s.read(schema.Leases),
 			s.consume(s.services.QueueArn()),
 			s.send(s.admission.QueueArn(), s.commandQueues()))
+	case audit: // it writes nothing but the books, and those only where it may repair
+		return join(s.readWrite(schema.Instances, schema.Catalog),
+			allowed(s.tables[schema.Tasks].TableArn(), "dynamodb:Scan"),
+			allowed(s.tables[schema.Instances].TableArn(), "dynamodb:Scan"),
+			s.send(s.admission.QueueArn(), s.services.QueueArn()))
 	}
 	return nil
 }

@@ -45,14 +45,24 @@ func Open(dir string) (*Stack, error) {
 
 // Tick runs the reaper now and waits for its end.
 func (s *Stack) Tick(ctx context.Context) error {
+	_, err := s.invoke(ctx, "Reaper", `{"source":"longshore.tick"}`)
+	return err
+}
+
+// Audit recomputes every ledger now, and returns the audit's answer: JSON, with
+// the differences it found.
+func (s *Stack) Audit(ctx context.Context) ([]byte, error) { return s.invoke(ctx, "Audit", "{}") }
+
+// invoke calls a function by its name in the outputs and waits for its end.
+func (s *Stack) invoke(ctx context.Context, name, payload string) ([]byte, error) {
 	out, err := lambda.NewFromConfig(s.Config()).Invoke(ctx, &lambda.InvokeInput{
-		FunctionName: aws.String(s.Outputs["ReaperFunctionName"]), Payload: []byte(`{"source":"longshore.tick"}`),
+		FunctionName: aws.String(s.Outputs[name+"FunctionName"]), Payload: []byte(payload),
 	})
 	if err != nil {
-		return fmt.Errorf("run the reaper: %w", err)
+		return nil, fmt.Errorf("run %s: %w", name, err)
 	}
 	if out.FunctionError != nil {
-		return fmt.Errorf("run the reaper: %s: %s", *out.FunctionError, out.Payload)
+		return nil, fmt.Errorf("run %s: %s: %s", name, *out.FunctionError, out.Payload)
 	}
-	return nil
+	return out.Payload, nil
 }

@@ -27,7 +27,7 @@ func main() {
 
 func run(ctx context.Context, args []string) error {
 	if len(args) != 1 {
-		return errors.New("usage: cmd ready|up|down|tick|demo")
+		return errors.New("usage: cmd ready|up|down|tick|audit|demo")
 	}
 	root, err := os.Getwd()
 	if err != nil {
@@ -47,10 +47,18 @@ func run(ctx context.Context, args []string) error {
 			return err
 		}
 		return s.Tick(ctx)
+	case "audit":
+		s, err := local.Open(dir)
+		if err != nil {
+			return err
+		}
+		answer, err := s.Audit(ctx)
+		fmt.Printf("%s\n", answer)
+		return err
 	case "demo":
 		return demo(ctx, root, dir)
 	}
-	return fmt.Errorf("unknown command %q; known: ready, up, down, tick, demo", args[0])
+	return fmt.Errorf("unknown command %q; known: ready, up, down, tick, audit, demo", args[0])
 }
 
 // ready says what would refuse an up or a demo, before anything is built for it.
