@@ -27,6 +27,9 @@ type Engine interface {
 	// Start runs a created container. One that has ever run is left as it is: a
 	// second run would be a second execution of the task.
 	Start(ctx context.Context, id ContainerID) error
+	// Restart runs a container once more whose run that began then has ended. One
+	// that has run again since, or does, is left as it is.
+	Restart(ctx context.Context, id ContainerID, began time.Time) error
 	// Stop asks the container to end, and after timeout makes it.
 	Stop(ctx context.Context, id ContainerID, timeout time.Duration) error
 	// Remove deletes a container that does not run.
@@ -88,6 +91,8 @@ type Seen struct {
 	Image      string
 	Digest     string
 	Bindings   []task.Binding
+	Health     task.Health // of one that runs, if its definition has a health check
+	HealthAt   time.Time   // when that was found; zero before the first outcome
 	StartedAt  time.Time
 	FinishedAt time.Time
 	Gone       bool // a Watch message: the container was removed

@@ -71,7 +71,7 @@ func (r *Record) message(instance, incarnation string) wire.Message {
 		return m
 	}
 	m := &wire.Report{Header: h, Origin: o, Snapshot: wire.Snapshot{
-		Task: s.ID, Attempt: s.Attempt, Epoch: r.Epoch, Status: s.Status, Cause: s.Cause, Reason: clip(s.Reason),
+		Task: s.ID, Attempt: s.Attempt, Epoch: r.Epoch, Status: s.Status, Cause: s.Cause, Reason: clip(s.Reason), Health: s.Health(),
 		PullStartedAt: s.PullStartedAt, PullStoppedAt: s.PullStoppedAt,
 		StartedAt: s.StartedAt, StoppingAt: s.StoppingAt, StoppedAt: s.StoppedAt,
 	}}
@@ -123,7 +123,8 @@ func tells(prev, next *supervise.Task) bool {
 		return false
 	}
 	return !slices.EqualFunc(prev.Containers, next.Containers, func(a, b supervise.Container) bool {
-		return a.Shown.Status == b.Shown.Status && (a.Shown.ExitCode == nil) == (b.Shown.ExitCode == nil)
+		return a.Shown.Status == b.Shown.Status && (a.Shown.ExitCode == nil) == (b.Shown.ExitCode == nil) &&
+			a.Shown.Health == b.Shown.Health && slices.Equal(a.Shown.Bindings, b.Shown.Bindings)
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/longshore-run/longshore/shared/fault"
 	"github.com/longshore-run/longshore/shared/logkey"
+	"github.com/longshore-run/longshore/shared/taskdef"
 	"github.com/longshore-run/longshore/shared/wire"
 )
 
@@ -126,6 +127,9 @@ func attributes(e EngineInfo, zone string, own []string) map[string]string {
 		if value != "" {
 			all[name] = value
 		}
+	}
+	for _, name := range taskdef.Capabilities() {
+		all[name] = ""
 	}
 	mine := map[string]string{}
 	for _, pair := range own {

@@ -83,6 +83,11 @@ func (s *shell) Start(ctx context.Context, container string) error {
 	return s.a.Engine.Start(ctx, s.id(container))
 }
 
+func (s *shell) Restart(ctx context.Context, container string, began time.Time) error {
+	s.log.Info("restart container by its policy", logkey.Container, container)
+	return s.a.Engine.Restart(ctx, s.id(container), began)
+}
+
 func (s *shell) Stop(ctx context.Context, container string, timeout time.Duration) error {
 	s.log.Info("stop container", logkey.Container, container)
 	return s.a.Engine.Stop(ctx, s.id(container), timeout)
@@ -159,6 +164,6 @@ func (s Seen) inner() supervise.Seen {
 	return supervise.Seen{
 		Container: s.Container, RuntimeID: s.RuntimeID, Running: s.Running, Created: s.Created, Gone: s.Gone,
 		ExitCode: s.ExitCode, OOMKilled: s.OOMKilled, Error: s.Error, Image: s.Image, Digest: s.Digest,
-		Bindings: s.Bindings, StartedAt: s.StartedAt, FinishedAt: s.FinishedAt, Labels: s.Labels,
+		Bindings: s.Bindings, Health: s.Health, HealthAt: s.HealthAt, StartedAt: s.StartedAt, FinishedAt: s.FinishedAt, Labels: s.Labels,
 	}
 }

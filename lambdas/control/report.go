@@ -185,7 +185,7 @@ func (x *intake) judge(ctx context.Context, told Told) error {
 func (x *intake) ended(ctx context.Context, t *Task, told Told) error {
 	r := told.Report
 	take(t, told)
-	takeHealth(t, r)
+	renew(t, told)
 	t.N, t.Shown = max(t.N, r.N), true
 	e := ending{cause: causeOf(t, r), reason: cut(r.Reason, maxReason), now: x.now, keepFor: x.c.Setting.StoppedTasksFor}
 	if t.StopCause != "" { // whoever asked for the stop is why it ended
@@ -242,7 +242,7 @@ func (x *intake) shown(t *Task, told Told) {
 		return
 	}
 	take(t, told)
-	if takeHealth(t, r) {
+	if renew(t, told) {
 		x.changed(t)
 	}
 	t.N, t.Incarnation, t.Shown = r.N, r.Incarnation, true

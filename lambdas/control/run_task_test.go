@@ -161,6 +161,38 @@ func TestRunTask_GoesToTheProcessorItsDefinitionNames(t *testing.T) {
 	}
 }
 
+func TestRunTask_WhatOnlySomeAgentsCanDoGoesToThose(t *testing.T) {
+	for attribute, container := range map[string]string{
+		"ecs.capability.container-health-check":   `"healthCheck":{"command":["CMD","true"]}`,
+		"ecs.capability.container-restart-policy": `"restartPolicy":{"enabled":true}`,
+	} {
+		r := newAPIRig(t)
+		r.cluster()
+		in := decode(t, `{"family":"new","containerDefinitions":[{"name":"main","image":"busybox","memory":16,`+container+`}]}`)
+		if _, err := r.RegisterTaskDefinition(context.Background(), in, ""); err != nil {
+			t.Fatal(err)
+		}
+		r.instance(1)
+		able := &control.Instance{ID: r.instance(2)}
+		req := one(1)
+		req.Definition = "new"
+		run := r.run(req)
+		r.admit()
+		if got := r.task(run.Tasks[0].ID); got.WaitingReason != "ATTRIBUTE" {
+			t.Errorf("%s: with agents of before the task is %s on %q: %s", attribute, got.LastStatus, got.Instance, got.WaitingReason)
+		}
+		if err := r.store.Load(context.Background(), able); err != nil {
+			t.Fatal(err)
+		}
+		able.Attributes[attribute] = ""
+		r.must(able)
+		r.admit()
+		if got := r.task(run.Tasks[0].ID); got.Instance != able.ID {
+			t.Errorf("%s: the task is %s on %q", attribute, got.LastStatus, got.Instance)
+		}
+	}
+}
+
 func TestRunTask_NotToWaitFillsTheInstanceAndFailsTheRest(t *testing.T) {
 	r := newAPIRig(t)
 	r.cluster()

@@ -47,14 +47,16 @@ func take(t *Task, told Told) {
 	told.fillTime(t, &t.ExecStoppedAt, r.StoppedAt)
 }
 
-// takeHealth takes in how well a task is; of what came before the last report
-// nothing, as health is not merged. It says whether the task's own has changed.
-func takeHealth(t *Task, r *wire.Report) bool {
+// renew takes in what comes and goes, above all how well a task is: that is not
+// merged, so a report that is older than the last one has no say. It says whether
+// the task's health has changed.
+func renew(t *Task, told Told) bool {
+	r := told.Report
 	if r.Incarnation == t.Incarnation && r.N < t.N {
 		return false
 	}
 	before := t.Health
-	t.Containers = task.TakeHealth(t.Containers, r.Containers)
+	t.Containers = task.Renew(t.Containers, told.containers(t))
 	if r.Health != "" {
 		t.Health = r.Health
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -192,8 +193,11 @@ func (c *Control) makeOrigin(r *TaskRequest, d *Definition, k *Cluster) (*origin
 		constraints = append(constraints, Placement{Type: p.Type, Expression: p.Expression})
 	}
 	for _, a := range o.def.RequiresAttributes {
-		if a.Name == attributeProcessor { // the one of ECS's that our agents tell
+		switch { // those of ECS's that our agents tell
+		case a.Name == attributeProcessor:
 			constraints = append(constraints, Placement{Type: "memberOf", Expression: "attribute:" + a.Name + " == " + a.Value})
+		case slices.Contains(taskdef.Capabilities(), a.Name):
+			constraints = append(constraints, Placement{Type: "memberOf", Expression: "attribute:" + a.Name + " exists"})
 		}
 	}
 	now := c.Now()

@@ -35,13 +35,20 @@ func RollUp(essential ...Health) Health {
 	return all
 }
 
-// TakeHealth is known with the health that a newer snapshot tells of.
-func TakeHealth(known, reported []Container) []Container {
+// Renew is known with what a newer snapshot tells of it that comes and goes: how
+// well containers are, and the ports of one that was started again.
+func Renew(known, newer []Container) []Container {
 	out := append([]Container(nil), known...)
 	for i := range out {
-		for _, r := range reported {
-			if r.Name == out[i].Name && r.Health != "" {
+		for _, r := range newer {
+			if r.Name != out[i].Name {
+				continue
+			}
+			if r.Health != "" {
 				out[i].Health = r.Health
+			}
+			if len(r.Bindings) > 0 {
+				out[i].Bindings = r.Bindings
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package task_test
 
 import (
+	"reflect"
 	"testing"
 
 	"github.com/longshore-run/longshore/shared/task"
@@ -28,16 +29,14 @@ func TestRollUp_IsAsWellAsTheWorstEssentialContainerThatIsChecked(t *testing.T) 
 	}
 }
 
-func TestTakeHealth_GoesUpAndDownAndIsKeptWhereNothingIsSaid(t *testing.T) {
-	known := []task.Container{{Name: "a", Health: task.Healthy}, {Name: "b"}, {Name: "c", Health: task.Unhealthy}}
-	got := task.TakeHealth(known, []task.Container{{Name: "a", Health: task.Unhealthy}, {Name: "c"}, {Name: "d", Health: task.Healthy}})
-	want := []task.Health{task.Unhealthy, "", task.Unhealthy}
-	for i, k := range got {
-		if k.Health != want[i] {
-			t.Errorf("%s is %q, want %q", k.Name, k.Health, want[i])
-		}
+func TestRenew_HealthGoesUpAndDownAndIsKeptWhereNothingIsSaid(t *testing.T) {
+	port := func(host int) []task.Binding {
+		return []task.Binding{{ContainerPort: 80, HostPort: host, Protocol: "tcp"}}
 	}
-	if len(got) != 3 || known[0].Health != task.Healthy {
-		t.Errorf("now %+v, of %+v", got, known)
+	known := []task.Container{{Name: "a", Health: task.Healthy, Bindings: port(1)}, {Name: "b"}, {Name: "c", Health: task.Unhealthy, Bindings: port(2)}}
+	got := task.Renew(known, []task.Container{{Name: "a", Health: task.Unhealthy, Bindings: port(3)}, {Name: "c"}, {Name: "d", Health: task.Healthy}})
+	want := []task.Container{{Name: "a", Health: task.Unhealthy, Bindings: port(3)}, {Name: "b"}, {Name: "c", Health: task.Unhealthy, Bindings: port(2)}}
+	if !reflect.DeepEqual(got, want) || known[0].Health != task.Healthy {
+		t.Errorf("%+v, of %+v; want %+v", got, known, want)
 	}
 }

@@ -13,8 +13,15 @@ const (
 	attributeAppArmor   = "com.amazonaws.ecs.capability.apparmor"
 	attributePlugin     = "ecs.capability.docker-plugin."
 	attributeOrder      = "ecs.capability.container-ordering"
+	attributeHealth     = "ecs.capability.container-health-check"
+	attributeRestart    = "ecs.capability.container-restart-policy"
 	attributeProcessor  = "ecs.cpu-architecture"
 )
+
+// Capabilities are the attributes that an agent tells by itself of what it can do with containers. One that does not
+// tell them would drop what a definition asks for, so placement goes by them. The other attributes of a definition are
+// what a host has; operators may tell them.
+func Capabilities() []string { return []string{attributeOrder, attributeHealth, attributeRestart} }
 
 // requirements are the attributes an instance must have to run s, sorted by name. They are ECS's own names, for what not
 // every instance can do; what every agent does is not listed.
@@ -37,6 +44,12 @@ func requirements(s Spec) []Attribute {
 		}
 		if len(c.DependsOn) > 0 {
 			found[Attribute{Name: attributeOrder}] = true
+		}
+		if c.HealthCheck.Checks() {
+			found[Attribute{Name: attributeHealth}] = true
+		}
+		if r := c.RestartPolicy; r != nil && value(r.Enabled) {
+			found[Attribute{Name: attributeRestart}] = true
 		}
 	}
 	for _, v := range s.Volumes {

@@ -153,6 +153,11 @@ type HealthCheck struct {
 	StartPeriod *int     `json:"startPeriod,omitzero"`
 }
 
+// Checks says whether it checks anything: there is one, and it is not NONE.
+func (h *HealthCheck) Checks() bool {
+	return h != nil && len(h.Command) > 0 && h.Command[0] != "NONE"
+}
+
 // SystemControl is a namespaced kernel parameter.
 type SystemControl struct {
 	Namespace string `json:"namespace,omitzero"`

@@ -86,8 +86,7 @@ func TestDecode_NamesAMemberThatECSDoesNotHave(t *testing.T) {
 			"containerDefinitions[0].cxmxand is not a member of containerDefinitions",
 			"containerDefinitions[0].commandos is not a member of containerDefinitions",
 		}},
-		{"inside a refused member", with(`"healthCheck":{"command":["CMD","x"],"period":3}`), []string{
-			"containerDefinitions[0].healthCheck is not supported yet: the agent runs no health checks",
+		{"inside a member", with(`"healthCheck":{"command":["CMD","x"],"period":3}`), []string{
 			"containerDefinitions[0].healthCheck.period is not a member of containerDefinitions[].healthCheck",
 		}},
 		{"with a name that is no name", beside(`"a.b":1`), []string{`"a.b" is not a member of RegisterTaskDefinition`}},
@@ -112,7 +111,6 @@ func TestDecode_NamesWhatCameAndWhatIsAllowed(t *testing.T) {
 		{"list for object", with(`"linuxParameters":[]`), []string{"containerDefinitions[0].linuxParameters is a list; allowed is an object"}},
 		{"boolean in map", with(`"dockerLabels":{"x":true}`), []string{"containerDefinitions[0].dockerLabels.x is true; allowed is a string"}},
 		{"string in list of numbers", with(`"restartPolicy":{"enabled":true,"ignoredExitCodes":["0"]}`), []string{
-			"containerDefinitions[0].restartPolicy is not supported yet: a container that ends is not started again within its task",
 			`containerDefinitions[0].restartPolicy.ignoredExitCodes[0] is the string "0"; allowed is a whole number`,
 		}},
 		{"sixty characters are not", with(`"cpu":"` + strings.Repeat("x", 60) + `"`), []string{

@@ -108,7 +108,7 @@ func (j *judge) dependencies(path string, c ContainerDefinition) []edge {
 				j.invalid(at+".condition", "is %s, but %s is essential: its end would end the task", d.Condition, show(awaited.Name))
 			}
 		case ConditionHealthy:
-			if awaited.HealthCheck == nil || len(awaited.HealthCheck.Command) == 0 || awaited.HealthCheck.Command[0] == "NONE" {
+			if !awaited.HealthCheck.Checks() {
 				j.invalid(at+".condition", "is HEALTHY, but %s has no healthCheck", show(awaited.Name))
 			}
 		}

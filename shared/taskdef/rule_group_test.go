@@ -7,22 +7,20 @@ import (
 
 func TestRule_HealthAndRestart(t *testing.T) {
 	const at = "containerDefinitions[0]."
-	const health = at + "healthCheck is not supported yet: the agent runs no health checks"
-	const restart = at + "restartPolicy is not supported yet: a container that ends is not started again within its task"
 	judge(t, []verdict{
-		{"no command", with(`"healthCheck":{"interval":5}`), []string{health, at + "healthCheck.command is required"}},
-		{"bare command", with(`"healthCheck":{"command":["curl"]}`), []string{health, at + `healthCheck.command[0] is "curl"; allowed: CMD, CMD-SHELL, NONE`}},
-		{"nothing to run", with(`"healthCheck":{"command":["CMD"]}`), []string{health, at + "healthCheck.command has nothing after CMD"}},
-		{"bounds", with(`"healthCheck":{"command":["NONE"],"interval":4,"timeout":61,"retries":0,"startPeriod":301}`), []string{health,
+		{"no command", with(`"healthCheck":{"interval":5}`), []string{at + "healthCheck.command is required"}},
+		{"bare command", with(`"healthCheck":{"command":["curl"]}`), []string{at + `healthCheck.command[0] is "curl"; allowed: CMD, CMD-SHELL, NONE`}},
+		{"nothing to run", with(`"healthCheck":{"command":["CMD"]}`), []string{at + "healthCheck.command has nothing after CMD"}},
+		{"bounds", with(`"healthCheck":{"command":["NONE"],"interval":4,"timeout":61,"retries":0,"startPeriod":301}`), []string{
 			at + "healthCheck.interval is 4; allowed is 5 to 300", at + "healthCheck.timeout is 61; allowed is 2 to 60",
 			at + "healthCheck.retries is 0; allowed is 1 to 10", at + "healthCheck.startPeriod is 301; allowed is 0 to 300",
 		}},
-		{"restart", with(`"restartPolicy":{"restartAttemptPeriod":59,"ignoredExitCodes":[` + strings.Repeat("1,", 50) + `1]}`), []string{restart,
+		{"restart", with(`"restartPolicy":{"restartAttemptPeriod":59,"ignoredExitCodes":[` + strings.Repeat("1,", 50) + `1]}`), []string{
 			at + "restartPolicy.enabled is required", at + "restartPolicy.ignoredExitCodes are 51; allowed are 50",
 			at + "restartPolicy.restartAttemptPeriod is 59; allowed is 60 to 1800",
 		}},
 		{"startTimeout", with(`"startTimeout":-5`), []string{
-			at + "startTimeout is not supported yet: a container waits for the start of another, not for more", at + "startTimeout is -5; allowed is 0 to 86400",
+			at + "startTimeout is -5; allowed is 0 to 86400",
 		}},
 		{"secrets and files", with(`"secrets":[{}],"environmentFiles":[{}` + strings.Repeat(`,{"type":"s3","value":"arn"}`, 10) + `]`), []string{
 			at + "secrets is not supported yet: the agent reads no secrets and files from other services",
@@ -35,7 +33,6 @@ func TestRule_HealthAndRestart(t *testing.T) {
 
 func TestRule_Group(t *testing.T) {
 	const a, b = "containerDefinitions[0].", "containerDefinitions[1]."
-	const wait = " is not supported yet: a container waits for the start of another, not for more"
 	const share = " is not supported yet: containers of a task do not share volumes and names"
 	on := func(name, condition string) string {
 		return `"dependsOn":[{"containerName":"` + name + `","condition":"` + condition + `"}]`
@@ -51,14 +48,19 @@ func TestRule_Group(t *testing.T) {
 		{"one twice", two("", `"dependsOn":[{"containerName":"a","condition":"START"},{"containerName":"a","condition":"START"}]`, ""), []string{
 			b + `dependsOn[1].containerName repeats "a"`,
 		}},
-		{"unknown condition", two("", on("a", "READY"), ""), []string{b + `dependsOn[0].condition is "READY"; allowed: START`}},
+		{"unknown condition", two("", on("a", "READY"), ""), []string{b + `dependsOn[0].condition is "READY"; allowed: START, COMPLETE, SUCCESS, HEALTHY`}},
 		{"the end of an essential container", two("", on("a", "SUCCESS"), ""), []string{
-			b + `dependsOn[0].condition "SUCCESS"` + wait, b + `dependsOn[0].condition is SUCCESS, but "a" is essential: its end would end the task`,
+			b + `dependsOn[0].condition is SUCCESS, but "a" is essential: its end would end the task`,
 		}},
-		{"the end of another", two(`"essential":false`, on("a", "COMPLETE"), ""), []string{b + `dependsOn[0].condition "COMPLETE"` + wait}},
+		{"the end of another", two(`"essential":false`, on("a", "COMPLETE"), ""), nil},
 		{"health without a check", two("", on("a", "HEALTHY"), ""), []string{
-			b + `dependsOn[0].condition "HEALTHY"` + wait, b + `dependsOn[0].condition is HEALTHY, but "a" has no healthCheck`,
+			b + `dependsOn[0].condition is HEALTHY, but "a" has no healthCheck`,
 		}},
+		{"a check that is none", two(`"healthCheck":{"command":["NONE"]}`, on("a", "HEALTHY"), ""), []string{
+			b + `dependsOn[0].condition is HEALTHY, but "a" has no healthCheck`,
+		}},
+		{"the health of one that is checked", two(`"healthCheck":{"command":["CMD","x"]}`, on("a", "HEALTHY"), ""), nil},
+		{"the end of one that is started again", two(`"essential":false,"restartPolicy":{"enabled":true}`, on("a", "SUCCESS"), ""), nil},
 		{"a circle of two", two(on("b", "START"), on("a", "START"), ""), []string{b + "dependsOn[0].containerName closes a circle: a → b → a"}},
 		{"a circle below another container", three, []string{"containerDefinitions[2].dependsOn[0].containerName closes a circle: b → c → b"}},
 		{"two ways to one", diamond, nil},

@@ -5,8 +5,6 @@ import "slices"
 // Reasons that stand at several members of a container.
 const (
 	noSecrets = "the agent reads no secrets and files from other services"
-	noHealth  = "the agent runs no health checks"
-	noRestart = "a container that ends is not started again within its task"
 	noShare   = "a GPU is given whole"
 	noGroup   = "containers of a task do not share volumes and names"
 )
@@ -91,25 +89,21 @@ func logMembers() []Member {
 
 // orderMembers are those by which the containers of a task wait for, watch and share with each other.
 func orderMembers() []Member {
-	const wait = "a container waits for the start of another, not for more"
 	return []Member{
 		run(box+"dependsOn", Objects),
 		run(box+"dependsOn[].containerName", String),
-		run(box+"dependsOn[].condition", String, Choice{Text: ConditionStart},
-			Choice{Text: ConditionComplete, State: Later, Why: wait},
-			Choice{Text: ConditionSuccess, State: Later, Why: wait},
-			Choice{Text: ConditionHealthy, State: Later, Why: wait}),
-		later(box+"startTimeout", Integer, wait),
-		later(box+"healthCheck", Object, noHealth),
-		later(box+"healthCheck.command", Strings, noHealth),
-		later(box+"healthCheck.interval", Integer, noHealth),
-		later(box+"healthCheck.timeout", Integer, noHealth),
-		later(box+"healthCheck.retries", Integer, noHealth),
-		later(box+"healthCheck.startPeriod", Integer, noHealth),
-		later(box+"restartPolicy", Object, noRestart),
-		later(box+"restartPolicy.enabled", Boolean, noRestart),
-		later(box+"restartPolicy.ignoredExitCodes", Integers, noRestart),
-		later(box+"restartPolicy.restartAttemptPeriod", Integer, noRestart),
+		run(box+"dependsOn[].condition", String, can(ConditionStart, ConditionComplete, ConditionSuccess, ConditionHealthy)...),
+		run(box+"startTimeout", Integer),
+		run(box+"healthCheck", Object),
+		run(box+"healthCheck.command", Strings),
+		run(box+"healthCheck.interval", Integer),
+		run(box+"healthCheck.timeout", Integer),
+		run(box+"healthCheck.retries", Integer),
+		run(box+"healthCheck.startPeriod", Integer),
+		run(box+"restartPolicy", Object),
+		run(box+"restartPolicy.enabled", Boolean),
+		run(box+"restartPolicy.ignoredExitCodes", Integers),
+		run(box+"restartPolicy.restartAttemptPeriod", Integer),
 		later(box+"links", Strings, noGroup),
 		later(box+"volumesFrom", Objects, noGroup),
 		later(box+"volumesFrom[].sourceContainer", String, noGroup),

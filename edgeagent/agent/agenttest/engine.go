@@ -14,6 +14,7 @@ import (
 
 	"github.com/longshore-run/longshore/edgeagent/agent"
 	"github.com/longshore-run/longshore/shared/fault"
+	"github.com/longshore-run/longshore/shared/task"
 )
 
 // Engine is a container engine in memory. It outlives agents, as Docker does.
@@ -45,6 +46,7 @@ type Program struct {
 
 type box struct {
 	seen    agent.Seen
+	checked bool // it has a health check
 	program Program
 }
 
@@ -99,7 +101,7 @@ func (e *Engine) Create(ctx context.Context, spec agent.Spec) (string, error) {
 	if !c.IsEssential() {
 		labels["run.longshore.essential"] = "false"
 	}
-	b := &box{seen: agent.Seen{
+	b := &box{checked: c.HealthCheck.Checks(), seen: agent.Seen{
 		ContainerID: spec.ContainerID, Epoch: spec.Epoch, RuntimeID: fmt.Sprintf("c%d", e.next), Created: true, Image: c.Image, Digest: "sha256:" + c.Image,
 		TaskARN: spec.TaskARN, Cluster: spec.Cluster, Family: spec.Family, Revision: spec.Revision, Labels: labels,
 	}}
@@ -123,6 +125,31 @@ func (e *Engine) Start(ctx context.Context, id agent.ContainerID) error {
 	return e.Run(id)
 }
 
+// Restart starts a container again whose run that began then has ended.
+func (e *Engine) Restart(ctx context.Context, id agent.ContainerID, began time.Time) error {
+	if err := e.call(ctx, "restart", id); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	b := e.containers[id]
+	done := b != nil && (b.seen.Running || b.seen.StartedAt.After(began))
+	e.mu.Unlock()
+	if done {
+		return nil
+	}
+	return e.Run(id)
+}
+
+// Feel has the health check of a running container come to a result.
+func (e *Engine) Feel(id agent.ContainerID, h task.Health) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if b := e.containers[id]; b != nil && b.seen.Running {
+		b.seen.Health, b.seen.HealthAt = h, time.Now()
+		e.tell(b.seen)
+	}
+}
+
 // Run starts a container as somebody with a shell on the machine would.
 func (e *Engine) Run(id agent.ContainerID) error {
 	e.mu.Lock()
@@ -140,6 +167,9 @@ func (e *Engine) Run(id agent.ContainerID) error {
 	}
 	b.seen.Running, b.seen.Created, b.seen.ExitCode = true, false, nil
 	b.seen.StartedAt, b.seen.FinishedAt = time.Now(), time.Time{}
+	if b.checked {
+		b.seen.Health, b.seen.HealthAt = task.HealthUnknown, time.Time{}
+	}
 	e.tell(b.seen)
 	if code := b.program.Exit; code != nil {
 		began := b.seen.StartedAt
@@ -169,7 +199,7 @@ func (e *Engine) Exit(id agent.ContainerID, code int) {
 }
 
 func (e *Engine) end(b *box, code int) {
-	b.seen.Running, b.seen.ExitCode, b.seen.FinishedAt = false, &code, time.Now()
+	b.seen.Running, b.seen.ExitCode, b.seen.FinishedAt, b.seen.Health = false, &code, time.Now(), ""
 	e.tell(b.seen)
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/longshore-run/longshore/edgeagent/agent"
 	"github.com/longshore-run/longshore/shared/fault"
+	"github.com/longshore-run/longshore/shared/task"
 	"github.com/longshore-run/longshore/shared/taskdef"
 )
 
@@ -31,6 +32,7 @@ func EngineEffect(t *testing.T, newEngine func(instance string) agent.Engine, im
 		"Volume_SharedOutlivesItsTasks":                 sharedVolume,
 		"Volume_SharedThatMayNotBeMadeMustBeThere":      noVolume,
 		"Volume_FolderOfTheHostCanBeReadOnly":           folder,
+		"Health_FollowsTheChecksAndIsTold":              health,
 		"Root_ReadOnlyCannotBeWrittenButItsTmpfsCan":    readOnlyRoot,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -76,6 +78,21 @@ func entryPoint(b *bench) {
 		c.EntryPoint = []string{"sh", "-c"}
 	}))
 	b.exits(b.run(s), 3)
+}
+
+func health(b *bench) {
+	news := b.watch()
+	s := b.spec(script("touch /tmp/well", "sleep 600"), checked("CMD", "test", "-e", "/tmp/well"))
+	s.Definition.ContainerDefinitions[0].HealthCheck.Interval = new(1) // less than may be registered
+	b.start(s)
+	well := b.hear(news, func(n agent.Seen) bool { return n.ContainerID == s.ContainerID && n.Health == task.Healthy }, "that it is healthy")
+	if well.HealthAt.Before(well.StartedAt) {
+		b.Fatalf("found at %s, running since %s", well.HealthAt, well.StartedAt)
+	}
+	ill := b.spec(Sleep(0), checked("CMD-SHELL", "exit 1"))
+	ill.Definition.ContainerDefinitions[0].HealthCheck.Interval = new(1)
+	b.start(ill)
+	b.hear(news, func(n agent.Seen) bool { return n.ContainerID == ill.ContainerID && n.Health == task.Unhealthy }, "that the other is not")
 }
 
 func noProgram(b *bench) {

@@ -139,6 +139,10 @@ func (e lifeEngine) Start(ctx context.Context, id agent.ContainerID) error {
 	return e.life.do("start", func() error { return e.Engine.Start(ctx, id) })
 }
 
+func (e lifeEngine) Restart(ctx context.Context, id agent.ContainerID, began time.Time) error {
+	return e.life.do("restart", func() error { return e.Engine.Restart(ctx, id, began) })
+}
+
 func (e lifeEngine) Stop(ctx context.Context, id agent.ContainerID, timeout time.Duration) error {
 	return e.life.do("stop", func() error { return e.Engine.Stop(ctx, id, timeout) })
 }

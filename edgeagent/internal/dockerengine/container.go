@@ -93,20 +93,41 @@ func (e *Engine) Start(ctx context.Context, id agent.ContainerID) error {
 			if !instant(c.State.StartedAt).IsZero() {
 				return nil
 			}
-			static := staticPorts(c)
-			for range portTries {
-				err = api.ContainerStart(ctx, c.ID, container.StartOptions{})
-				ports := portTaken(err, static)
-				if ports == nil {
-					return refuse(ctx, "start", cannotStart, err)
-				}
-				err = conflict(ports, err)
-				if slices.ContainsFunc(ports, func(p hostPort) bool { return slices.Contains(static, p) }) {
-					return err
-				}
-			}
-			return err
+			return run(ctx, api, c)
 		})
+}
+
+// Restart runs a container again whose run that began then has ended. Docker
+// tells by the start it shows whether that was done already.
+func (e *Engine) Restart(ctx context.Context, id agent.ContainerID, began time.Time) error {
+	return e.do(ctx, fmt.Sprintf("restart container %s of task %s", id.Container, id.Task), e.limits.Start,
+		func(ctx context.Context, api *client.Client) error {
+			c, err := e.inspect(ctx, api, id)
+			if err != nil {
+				return err
+			}
+			if c.State.Running || instant(c.State.StartedAt).After(began) {
+				return nil
+			}
+			return run(ctx, api, c)
+		})
+}
+
+func run(ctx context.Context, api *client.Client, c container.InspectResponse) error {
+	static := staticPorts(c)
+	var err error
+	for range portTries {
+		err = api.ContainerStart(ctx, c.ID, container.StartOptions{})
+		ports := portTaken(err, static)
+		if ports == nil {
+			return refuse(ctx, "start", cannotStart, err)
+		}
+		err = conflict(ports, err)
+		if slices.ContainsFunc(ports, func(p hostPort) bool { return slices.Contains(static, p) }) {
+			return err
+		}
+	}
+	return err
 }
 
 // staticPorts are the ports of the host that a container insists on.

@@ -30,6 +30,7 @@ const (
 	labelGPUs       = ours + "gpus"      // ids, with commas
 	labelPorts      = ours + "ports"     // network mode host: 80/tcp,53/udp
 	labelEssential  = ours + "essential" // false, or not there
+	labelHealth     = ours + "health"    // checked: the definition has a health check
 	labelVolume     = ours + "volume"
 	labelScope      = ours + "scope"
 )
@@ -55,6 +56,9 @@ func containerLabels(instance string, spec agent.Spec, c taskdef.ContainerDefini
 	})
 	if !c.IsEssential() {
 		labels[labelEssential] = "false"
+	}
+	if c.HealthCheck.Checks() {
+		labels[labelHealth] = "checked"
 	}
 	if len(spec.GPUs) > 0 {
 		labels[labelGPUs] = strings.Join(spec.GPUs, ",")

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/network"
@@ -63,6 +64,7 @@ func request(instance string, spec agent.Spec) (createRequest, error) {
 			Labels:     containerLabels(instance, spec, c),
 			// A daemon that shuts down keeps to it too.
 			StopTimeout: c.StopTimeout,
+			Healthcheck: healthCheck(c.HealthCheck),
 		},
 		Host: &container.HostConfig{
 			LogConfig:      logConfig(spec, c.LogConfiguration),
@@ -106,6 +108,35 @@ func resources(spec agent.Spec, c taskdef.ContainerDefinition) container.Resourc
 		r.DeviceRequests = []container.DeviceRequest{{DeviceIDs: spec.GPUs, Capabilities: [][]string{{"gpu"}}}}
 	}
 	return r
+}
+
+// The values of ECS where a health check names none; Docker's own differ.
+const (
+	checkEvery   = 30
+	checkTimeout = 5
+	checkRetries = 3
+)
+
+// healthCheck is the definition's; nil leaves the image its own. NONE turns that
+// off.
+func healthCheck(h *taskdef.HealthCheck) *container.HealthConfig {
+	if h == nil || len(h.Command) == 0 {
+		return nil
+	}
+	if !h.Checks() {
+		return &container.HealthConfig{Test: h.Command}
+	}
+	or := func(n *int, otherwise int) int {
+		if n == nil {
+			return otherwise
+		}
+		return *n
+	}
+	seconds := func(n int) time.Duration { return time.Duration(n) * time.Second }
+	return &container.HealthConfig{
+		Test: h.Command, Interval: seconds(or(h.Interval, checkEvery)), Timeout: seconds(or(h.Timeout, checkTimeout)),
+		Retries: or(h.Retries, checkRetries), StartPeriod: seconds(value(h.StartPeriod)),
+	}
 }
 
 // environment is the definition's variables, the agent's above them, in order

@@ -120,6 +120,7 @@ func seen(c container.InspectResponse, digest string) agent.Seen {
 	case s.Running:
 		s.FinishedAt = time.Time{}
 		s.Bindings = bindings(c)
+		s.Health, s.HealthAt = health(c)
 	case s.StartedAt.IsZero():
 		s.Created = true
 	default:
@@ -131,6 +132,26 @@ func seen(c container.InspectResponse, digest string) agent.Seen {
 		}
 	}
 	return s
+}
+
+// health is what the definition's health check has found, and when. One that the
+// image brings along is Docker's own affair, as in ECS.
+func health(c container.InspectResponse) (task.Health, time.Time) {
+	h := c.State.Health
+	if h == nil || c.Config.Labels[labelHealth] == "" {
+		return "", time.Time{}
+	}
+	var at time.Time
+	if n := len(h.Log); n > 0 && h.Status != container.Starting {
+		at = h.Log[n-1].End.UTC()
+	}
+	switch h.Status {
+	case container.Healthy:
+		return task.Healthy, at
+	case container.Unhealthy:
+		return task.Unhealthy, at
+	}
+	return task.HealthUnknown, time.Time{}
 }
 
 // bindings are the ports of the host that lead into a running container. Docker

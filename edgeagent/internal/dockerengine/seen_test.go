@@ -49,6 +49,33 @@ func TestSeen_IsWhatTheStateSays(t *testing.T) {
 	}
 }
 
+func TestHealth_IsThatOfTheDefinitionsCheckAlone(t *testing.T) {
+	at := instant(ended)
+	log := []*container.HealthcheckResult{{End: at.Add(-time.Minute)}, {End: at}}
+	for name, c := range map[string]struct {
+		health  *container.Health
+		label   string
+		running bool
+		want    task.Health
+		at      time.Time
+	}{
+		"healthy":              {&container.Health{Status: "healthy", Log: log}, "checked", true, task.Healthy, at},
+		"unhealthy":            {&container.Health{Status: "unhealthy", Log: log}, "checked", true, task.Unhealthy, at},
+		"starting":             {&container.Health{Status: "starting"}, "checked", true, task.HealthUnknown, time.Time{}},
+		"started once more":    {&container.Health{Status: "starting", Log: log}, "checked", true, task.HealthUnknown, time.Time{}},
+		"ended":                {&container.Health{Status: "unhealthy", Log: log}, "checked", false, "", time.Time{}},
+		"of the image's check": {&container.Health{Status: "healthy", Log: log}, "", true, "", time.Time{}},
+		"without a check":      {nil, "checked", true, "", time.Time{}},
+	} {
+		s := seen(aContainer(container.State{Running: c.running, StartedAt: started, Health: c.health}, func(r *container.InspectResponse) {
+			r.Config.Labels[labelHealth] = c.label
+		}), "")
+		if s.Health != c.want || !s.HealthAt.Equal(c.at) {
+			t.Errorf("%s: %q at %s, want %q at %s", name, s.Health, s.HealthAt, c.want, c.at)
+		}
+	}
+}
+
 func TestBindings_FoldBothFamiliesOfAddresses(t *testing.T) {
 	c := aContainer(container.State{Running: true}, func(c *container.InspectResponse) {
 		c.NetworkSettings.Ports = nat.PortMap{

@@ -17,6 +17,7 @@ import (
 var watched = []events.Action{
 	events.ActionCreate, events.ActionStart, events.ActionDie, events.ActionOOM, events.ActionStop, events.ActionKill,
 	events.ActionPause, events.ActionUnPause, events.ActionRestart, events.ActionDestroy,
+	events.ActionHealthStatus, // Docker takes it for the head of "health_status: healthy" and the others
 }
 
 // reachBack is how far before its opening a stream begins. Docker sends the

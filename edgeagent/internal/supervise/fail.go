@@ -15,13 +15,18 @@ import (
 // fail ends a task because a container of it could not be brought up. name is
 // ECS's for what went wrong, unless the error begins with one.
 func (t *Task) fail(c *Container, name string, err error, now time.Time) {
+	text := named(name, err)
+	c.Shown.Reason = text
+	t.want(Order{Cause: task.FailedCause, Reason: text}, now)
+}
+
+// named is an error's text with ECS's name for it in front, bounded.
+func named(name string, err error) string {
 	text := err.Error()
 	if head, _, ok := strings.Cut(text, ":"); !ok || !strings.HasPrefix(head, "Cannot") || !strings.HasSuffix(head, "Error") {
 		text = name + ": " + text
 	}
-	text = text[:min(len(text), wire.MaxReason)]
-	c.Shown.Reason = text
-	t.want(Order{Cause: task.FailedCause, Reason: text}, now)
+	return text[:min(len(text), wire.MaxReason)]
 }
 
 // refuse handles an error that says the host lacks what the ledger thought it

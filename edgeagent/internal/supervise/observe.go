@@ -1,6 +1,7 @@
 package supervise
 
 import (
+	"slices"
 	"time"
 
 	"github.com/longshore-run/longshore/shared/fault"
@@ -21,6 +22,8 @@ type Seen struct {
 	Image      string
 	Digest     string
 	Bindings   []task.Binding
+	Health     task.Health // of one that runs and is checked
+	HealthAt   time.Time   // when that was found; zero before the first outcome
 	StartedAt  time.Time
 	FinishedAt time.Time
 	Labels     map[string]string
@@ -71,25 +74,78 @@ func Observe(t Task, s Seen, now time.Time) Task {
 		c.look = c.Phase != Stopped && !c.Phase.before(Created)
 		return t
 	}
+	if c.isOfOldRun(s) {
+		return t
+	}
 	c.learn(s)
 	c.look = false
 	switch {
 	case s.Running:
-		c.seenRunning(s)
+		c.seenRunning(s, now)
 	case s.Created:
 		// Of one that was told to start this may be an old picture: it is looked at.
 		if c.busy == "" && c.Phase.before(Starting) {
 			c.Phase = Created
 		}
+	case c.Phase == Restarting && !s.StartedAt.After(c.Began): // the end that is known
+	case t.restarts(c, s):
+		c.Last = &Ending{Code: s.ExitCode, Reason: reasonOf(s), At: s.FinishedAt}
+		c.Phase, c.Ran, c.Restarts = Restarting, true, c.Restarts+1
+		c.tries, c.silent, c.retry = 0, 0, time.Time{}
+		c.begin(s)
 	default:
 		c.seenEnded(s, now)
 	}
 	return t
 }
 
+// restarts says whether a run that has ended is to be followed by another: by
+// the container's policy, and only if it had gone on for the policy's period.
+func (t *Task) restarts(c *Container, s Seen) bool {
+	p := c.Policy
+	return p != nil && t.Desired == task.DesiredRunning && t.Refusal == nil && c.Phase != Stopped &&
+		s.ExitCode != nil && !slices.Contains(p.Ignored, *s.ExitCode) &&
+		!s.StartedAt.IsZero() && s.FinishedAt.Sub(s.StartedAt) >= p.Period
+}
+
+// stayDown ends a container that was to be restarted, as its last run ended.
+func (c *Container) stayDown(reason string, now time.Time) {
+	if e := c.Last; e != nil && c.Phase == Restarting {
+		c.Shown.ExitCode, c.Shown.StoppedAt = e.Code, e.At
+		if reason == "" {
+			reason = e.Reason
+		}
+	}
+	c.end(reason, now)
+}
+
 // isOther says whether a runtime id is that of another container than is known.
 func (c *Container) isOther(runtimeID string) bool {
 	return runtimeID != "" && c.Shown.RuntimeID != "" && runtimeID != c.Shown.RuntimeID
+}
+
+// isOfOldRun says whether a picture shows a run before the one that is known, or
+// still shows as running the one that a restart is to follow.
+func (c *Container) isOfOldRun(s Seen) bool {
+	return !s.StartedAt.IsZero() && s.StartedAt.Before(c.Began) ||
+		c.Phase == Restarting && s.Running && !s.StartedAt.After(c.Began)
+}
+
+// begin notes a run of which something was seen, and what is known of it alone.
+func (c *Container) begin(s Seen) {
+	if s.StartedAt.After(c.Began) {
+		c.Began, c.felt = s.StartedAt, time.Time{}
+		if c.Shown.Health != "" {
+			c.Shown.Health = task.HealthUnknown
+		}
+	}
+}
+
+// feel takes in the health of a container that runs.
+func (c *Container) feel(s Seen) {
+	if s.Health != "" && !s.HealthAt.Before(c.felt) {
+		c.Shown.Health, c.felt = s.Health, s.HealthAt
+	}
 }
 
 func (c *Container) learn(s Seen) {
@@ -102,20 +158,27 @@ func (c *Container) learn(s Seen) {
 	if c.Shown.Image == "" {
 		c.Shown.Image = s.Image
 	}
-	if len(s.Bindings) > 0 && len(c.Shown.Bindings) == 0 {
+	// A run more may be on other ports.
+	if len(s.Bindings) > 0 && (len(c.Shown.Bindings) == 0 || s.StartedAt.After(c.Began)) {
 		c.Shown.Bindings = s.Bindings
 	}
 }
 
-func (c *Container) seenRunning(s Seen) {
+func (c *Container) seenRunning(s Seen, now time.Time) {
 	if c.Phase == Stopped {
 		// T4. A picture taken before its end shows the start that is known.
-		if c.Ran && !s.StartedAt.After(c.Shown.StartedAt) {
+		if c.Ran && !s.StartedAt.After(c.Began) {
 			return
 		}
+		c.begin(s)
 		c.again = !c.Resurrected
 		c.Resurrected, c.Alive = true, true
 		return
+	}
+	c.begin(s)
+	c.feel(s)
+	if c.Up.IsZero() {
+		c.Up = now
 	}
 	c.Phase, c.Ran, c.Shown.Status = Running, true, task.ContainerRunning
 	c.tries, c.silent, c.retry = 0, 0, time.Time{}
@@ -136,14 +199,20 @@ func (c *Container) seenEnded(s Seen, now time.Time) {
 	if c.Phase == Stopped {
 		return
 	}
+	if s.StartedAt.After(c.Began) {
+		c.Began = s.StartedAt
+	}
 	if !s.FinishedAt.IsZero() {
 		c.Shown.StoppedAt = s.FinishedAt
 	}
-	reason := s.Error
+	c.end(reasonOf(s), now)
+}
+
+func reasonOf(s Seen) string {
 	if s.OOMKilled {
-		reason = reasonOOM
+		return reasonOOM
 	}
-	c.end(reason, now)
+	return s.Error
 }
 
 // Result is how an action went.
@@ -175,14 +244,14 @@ func Did(t Task, r Result, now time.Time) Task {
 		return t
 	}
 	c.busy = ""
-	if c.Phase == Stopped && r.Verb != Stop && r.Verb != Look && r.Verb != Start {
+	if c.Phase == Stopped && (r.Verb == Pull || r.Verb == Create) {
 		if r.Verb == Create && r.Err == nil {
 			c.Shown.RuntimeID = r.Text
 		}
 		return t
 	}
 	if r.Err != nil && r.Silent {
-		c.look = c.look || r.Verb == Look
+		c.look = c.look || r.Verb == Look || r.Verb == Restart
 		c.again = c.again || r.Verb == Stop && c.Phase == Stopped
 		c.wait(now)
 		return t
@@ -193,7 +262,7 @@ func Did(t Task, r Result, now time.Time) Task {
 		t.didPull(c, r, now)
 	case Create:
 		t.didCreate(c, r, now)
-	case Start, Look, Stop:
+	case Start, Restart, Look, Stop:
 		return t.didTouch(c, r, now)
 	default: // a check is the task's, and judged before
 	}
@@ -279,8 +348,10 @@ func (t *Task) didTouch(c *Container, r Result, now time.Time) Task {
 		c.Phase, c.Shown.RuntimeID = Pulled, ""
 	case r.Seen.Gone:
 		c.Ran = true // or may have
-		c.end(reasonVanished, now)
+		c.stayDown(reasonVanished, now)
 		t.want(Order{Cause: task.VanishedCause, Reason: reasonVanished}, now)
+	case r.Verb == Restart && c.Phase == Restarting && !r.Seen.Running && !r.Seen.StartedAt.After(c.Began):
+		t.didNotRestart(c, r, now)
 	case r.Seen.Created && r.Verb == Start:
 		c.Phase = Created
 		t.didNotStart(c, r, now)
@@ -296,6 +367,19 @@ func (t *Task) didTouch(c *Container, r Result, now time.Time) Task {
 		return Observe(*t, *r.Seen, now)
 	}
 	return *t
+}
+
+// didNotRestart is after a restart that left the container as its last run did.
+func (t *Task) didNotRestart(c *Container, r Result, now time.Time) {
+	err := r.Err
+	if err == nil {
+		err = fault.New(fault.Internal, "the engine says it was started again, and it was not")
+	}
+	passing := r.Err == nil || fault.Is(err, fault.Unavailable) || fault.Is(err, fault.Conflict)
+	if passing && c.later(now, mostTries) {
+		return
+	}
+	c.stayDown(named("CannotStartContainerError", err), now)
 }
 
 func (t *Task) didNotStart(c *Container, r Result, now time.Time) {

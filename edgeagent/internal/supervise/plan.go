@@ -12,6 +12,7 @@ type Action struct {
 	Verb      Verb
 	Container string        // "" for Check
 	Timeout   time.Duration // of Stop
+	Began     time.Time     // of Restart: the run that has ended
 	Ports     []Port        // of Check
 }
 
@@ -30,9 +31,13 @@ func Plan(t Task, now time.Time) (next Task, do []Action, wake time.Time) {
 	return t, do, wake
 }
 
-// settle draws the conclusions: an essential container's end ends the task,
-// what is to stop and never ran is stopped, and the status follows.
+// settle draws the conclusions: what waits for what can never be is given up,
+// an essential container's end ends the task, what is to stop and never ran is
+// stopped, and the status follows.
 func (t *Task) settle(now time.Time) {
+	if t.Refusal == nil && t.Desired == task.DesiredRunning && !t.Adopted {
+		t.giveUp(now)
+	}
 	if t.Refusal == nil {
 		for i := range t.Containers {
 			if c := &t.Containers[i]; c.Essential && c.Phase == Stopped {
@@ -42,9 +47,12 @@ func (t *Task) settle(now time.Time) {
 	}
 	if t.Desired == task.DesiredStopped || t.Refusal != nil {
 		for i := range t.Containers {
-			// T7: straight to stopped. A pull is not waited for (T8), a create is.
-			if c := &t.Containers[i]; c.Phase.before(Starting) && (c.busy == "" || c.busy == Pull) {
-				c.end("", now)
+			c := &t.Containers[i]
+			switch {
+			case c.Phase.before(Starting) && (c.busy == "" || c.busy == Pull):
+				c.end("", now) // T7: straight to stopped. A pull is not waited for (T8), a create is.
+			case c.Phase == Restarting && c.busy == "" && !c.look:
+				c.stayDown("", now)
 			}
 		}
 	}
@@ -54,10 +62,10 @@ func (t *Task) settle(now time.Time) {
 	every := func(ok func(Container) bool) bool {
 		return !slices.ContainsFunc(t.Containers, func(c Container) bool { return !ok(c) })
 	}
-	up := func(c Container) bool {
-		return c.Ran || t.Adopted && c.Phase == Stopped && t.Desired == task.DesiredRunning
+	up := func(c Container) bool { // or as much so as it will ever be
+		return c.Ran || (t.Adopted || !c.Essential) && c.Phase == Stopped && t.Desired == task.DesiredRunning
 	}
-	if t.StartedAt.IsZero() && every(up) {
+	if t.StartedAt.IsZero() && every(up) && (t.Adopted || t.Started()) {
 		t.StartedAt = now
 		for _, c := range t.Containers { // an end that was seen first tells when it began
 			if c.Phase == Stopped && !c.Shown.StartedAt.IsZero() && c.Shown.StartedAt.Before(t.StartedAt) {
@@ -92,7 +100,7 @@ func (t *Task) act(now time.Time) (do []Action, wake time.Time) {
 	}
 	for i := range t.Containers {
 		c := &t.Containers[i]
-		verb := t.next(c)
+		verb := t.next(c, now, &wake)
 		if verb == "" || c.busy != "" || later(c.retry, now, &wake) {
 			continue
 		}
@@ -110,7 +118,7 @@ func (t *Task) act(now time.Time) (do []Action, wake time.Time) {
 			c.look = false
 		default: // the others leave no trace before they are done
 		}
-		do = append(do, Action{Verb: verb, Container: c.Name, Timeout: c.StopTimeout})
+		do = append(do, Action{Verb: verb, Container: c.Name, Timeout: c.StopTimeout, Began: c.Began})
 	}
 	return do, wake
 }
@@ -127,7 +135,7 @@ func later(at, now time.Time, wake *time.Time) bool {
 }
 
 // next is a container's next step (T7).
-func (t *Task) next(c *Container) Verb {
+func (t *Task) next(c *Container, now time.Time, wake *time.Time) Verb {
 	switch {
 	case c.again:
 		return Stop
@@ -142,34 +150,18 @@ func (t *Task) next(c *Container) Verb {
 			return Stop
 		}
 		return ""
+	case c.Phase == Restarting:
+		return Restart
 	case t.Adopted:
 		return ""
 	case c.Phase == Waiting:
 		return Pull
-	case !t.resolved(c):
-		return ""
-	case c.Phase == Pulled:
+	case c.Phase == Pulled && t.resolved(c, now, wake):
 		return Create
-	case c.Phase == Created:
+	case c.Phase == Created && t.resolved(c, now, wake):
 		return Start
 	}
 	return ""
-}
-
-// resolved says whether what c depends on has been started.
-func (t *Task) resolved(c *Container) bool {
-	return !slices.ContainsFunc(c.After, func(name string) bool {
-		d := t.container(name)
-		return d == nil || !d.Ran
-	})
-}
-
-// held says whether a container that depends on c is still up: order at stop is
-// the reverse of that at start.
-func (t *Task) held(c *Container) bool {
-	return slices.ContainsFunc(t.Containers, func(d Container) bool {
-		return d.Name != c.Name && d.Phase != Stopped && slices.Contains(d.After, c.Name)
-	})
 }
 
 // stuck breaks a dead-lock (T9); it says whether there was one.
@@ -183,8 +175,8 @@ func (t *Task) stuck(now time.Time) bool {
 		}
 		return true
 	}
-	if !slices.ContainsFunc(t.Containers, func(c Container) bool { return c.Phase.before(Running) }) {
-		return false // a steady state
+	if !slices.ContainsFunc(t.Containers, func(c Container) bool { return c.Phase.before(Running) }) || t.awaits(now) {
+		return false // a steady state, or one that somebody's end or health will change
 	}
 	t.want(Order{Cause: task.DeadlockCause, Reason: reason}, now)
 	return true

@@ -60,7 +60,7 @@ func at(p Phase, desired task.Desired) Task {
 	c.Phase, c.Shown.RuntimeID = p, "c1"
 	c.Ran = p == Running || p == Stopped
 	if c.Ran {
-		t.Status, t.StartedAt, c.Shown.StartedAt, c.Shown.Status = task.Running, start, start, task.ContainerRunning
+		t.Status, t.StartedAt, c.Shown.StartedAt, c.Began, c.Shown.Status = task.Running, start, start, start, task.ContainerRunning
 	}
 	if p == Stopped {
 		code := 0

@@ -28,9 +28,21 @@ type world struct {
 
 type truth struct {
 	made, running bool
-	starts        int
-	began         time.Time
+	starts        int // by Start
+	runs          int
+	began, ended  time.Time
 	code          *int
+	health        task.Health
+	felt          time.Time
+	was           bool // healthy, at some time
+}
+
+// run is a run more of a container.
+func (b *truth) run(now time.Time) {
+	b.running, b.runs, b.began, b.code, b.felt = true, b.runs+1, now, nil, time.Time{}
+	if b.health != "" {
+		b.health = task.HealthUnknown
+	}
 }
 
 func (w *world) seen(name string) Seen {
@@ -40,11 +52,11 @@ func (w *world) seen(name string) Seen {
 	case !b.made:
 		return Seen{Container: name, Gone: true}
 	case b.running:
-		s.Running, s.StartedAt = true, b.began
+		s.Running, s.StartedAt, s.Health, s.HealthAt = true, b.began, b.health, b.felt
 	case b.starts == 0:
 		s.Created = true
 	default:
-		s.ExitCode, s.StartedAt, s.FinishedAt = b.code, b.began, w.now
+		s.ExitCode, s.StartedAt, s.FinishedAt = b.code, b.began, b.ended
 	}
 	return s
 }
@@ -53,9 +65,37 @@ func (w *world) photograph(name string) { w.late = append(w.late, w.seen(name)) 
 
 func (w *world) exit(name string) {
 	if b := w.boxes[name]; b.running {
-		b.running, b.code = false, new(rapid.IntRange(0, 255).Draw(w.T, "exit code"))
+		b.running, b.ended, b.code = false, w.now, new(rapid.SampledFrom([]int{0, 0, 1, 137}).Draw(w.T, "exit code"))
 		w.photograph(name)
 	}
+}
+
+// feel has the health check of a container come to a result.
+func (w *world) feel(name string, h task.Health) {
+	if b := w.boxes[name]; b.running && b.health != "" {
+		b.health, b.felt, b.was = h, w.now, b.was || h == task.Healthy
+		w.photograph(name)
+	}
+}
+
+// satisfied says whether what d asks for is so, or has been.
+func (w *world) satisfied(d Dependency) bool {
+	b := w.boxes[d.Name]
+	switch d.On {
+	case OnStart:
+		return b.starts > 0
+	case OnComplete:
+		return b.starts > 0 && !b.running
+	case OnSuccess:
+		return b.starts > 0 && !b.running && b.code != nil && *b.code == 0
+	case OnHealthy:
+		return b.was
+	case OnMade:
+		return b.made || b.starts > 0 // somebody may have removed it since
+	case OnLink:
+		return b.starts > 0
+	}
+	return false
 }
 
 // act carries an action out, for good or ill.
@@ -63,7 +103,7 @@ func (w *world) act(a Action) Result {
 	res := Result{Action: a}
 	how := "well"
 	if !w.calm {
-		how = rapid.SampledFrom([]string{"well", "well", "well", "silent", "answer lost", "fails", "conflict", "unavailable"}).Draw(w.T, "how "+string(a.Verb)+" goes")
+		how = rapid.SampledFrom([]string{"well", "well", "well", "well", "well", "well", "silent", "answer lost", "fails", "conflict", "unavailable"}).Draw(w.T, "how "+string(a.Verb)+" goes")
 	}
 	b := w.boxes[a.Container]
 	if how == "well" || how == "answer lost" {
@@ -73,7 +113,13 @@ func (w *world) act(a Action) Result {
 			w.photograph(a.Container)
 		case Start:
 			if b.made && !b.running && b.starts == 0 {
-				b.running, b.starts, b.began = true, b.starts+1, w.now
+				b.starts++
+				b.run(w.now)
+				w.photograph(a.Container)
+			}
+		case Restart:
+			if b.made && !b.running && !b.began.After(a.Began) {
+				b.run(w.now)
 				w.photograph(a.Container)
 			}
 		case Stop:
@@ -91,7 +137,7 @@ func (w *world) act(a Action) Result {
 	case "unavailable":
 		res.Err = fault.New(fault.Unavailable, "not now")
 	}
-	if a.Verb == Start || a.Verb == Stop || a.Verb == Look {
+	if a.Verb == Start || a.Verb == Restart || a.Verb == Stop || a.Verb == Look {
 		s := w.seen(a.Container)
 		res.Seen = &s
 	}
@@ -119,17 +165,25 @@ func (w *world) plan() {
 			if w.boxes[a.Container].starts > 0 {
 				w.Fatalf("%s of %s, which was started: %s", a.Verb, a.Container, show(next, do))
 			}
+		case Restart:
+			b := w.boxes[a.Container]
+			if next.Desired == task.DesiredStopped || c.Policy == nil || b.starts == 0 {
+				w.Fatalf("restart of %s, which is not to run again: %s", a.Container, show(next, do))
+			}
+			if b.code != nil && slices.Contains(c.Policy.Ignored, *b.code) && !b.began.After(a.Began) {
+				w.Fatalf("restart of %s after code %d: %s", a.Container, *b.code, show(next, do))
+			}
 		case Stop:
 			for _, d := range next.Containers {
-				if slices.Contains(d.After, c.Name) && d.Phase != Stopped && c.Phase != Stopped {
+				if d.needs(c.Name) && d.Phase != Stopped && c.Phase != Stopped {
 					w.Fatalf("stop of %s before %s, which depends on it", c.Name, d.Name)
 				}
 			}
 		}
 		if a.Verb == Start {
-			for _, name := range c.After {
-				if w.boxes[name].starts == 0 {
-					w.Fatalf("start of %s before %s", c.Name, name)
+			for _, dep := range c.After {
+				if !w.satisfied(dep) {
+					w.Fatalf("start of %s before %s of %s: %s", c.Name, dep.On, dep.Name, show(next, do))
 				}
 			}
 		}
@@ -169,30 +223,60 @@ func (w *world) restart() {
 	}
 }
 
+// newWorld draws a task whose containers wait for each other in all ways.
+func newWorld(rt *rapid.T) (*world, []string) {
+	names := []string{"a", "b", "c", "d"}[:rapid.IntRange(1, 4).Draw(rt, "containers")]
+	w := &world{T: rt, now: start, boxes: map[string]*truth{}}
+	var defs []taskdef.ContainerDefinition
+	for i, name := range names {
+		b := &truth{}
+		w.boxes[name] = b
+		d := taskdef.ContainerDefinition{Name: name, Essential: new(i == 0 || rapid.Bool().Draw(rt, name+" is essential"))}
+		if rapid.Bool().Draw(rt, name+" is checked") {
+			d.HealthCheck, b.health = check, task.HealthUnknown
+		}
+		if rapid.IntRange(0, 3).Draw(rt, name+"'s time-out") == 0 {
+			d.StartTimeout = new(1)
+		}
+		if rapid.Bool().Draw(rt, name+" is restarted") {
+			d.RestartPolicy = &taskdef.RestartPolicy{Enabled: new(true), IgnoredExitCodes: []int{0}, RestartAttemptPeriod: new(0)}
+		}
+		for k, other := range names[:i] {
+			switch condition := rapid.SampledFrom([]string{"", "START", "COMPLETE", "SUCCESS", "HEALTHY", "link", "volume"}).Draw(rt, name+" after "+other); condition {
+			case "":
+			case "link":
+				d.Links = append(d.Links, other)
+			case "volume":
+				d.VolumesFrom = append(d.VolumesFrom, taskdef.VolumeFrom{SourceContainer: other})
+			case "COMPLETE", "SUCCESS":
+				if !defs[k].IsEssential() {
+					d.DependsOn = append(d.DependsOn, after(other, condition)...)
+				}
+			case "HEALTHY":
+				if defs[k].HealthCheck.Checks() {
+					d.DependsOn = append(d.DependsOn, after(other, condition)...)
+				}
+			default:
+				d.DependsOn = append(d.DependsOn, after(other, condition)...)
+			}
+		}
+		defs = append(defs, d)
+	}
+	w.task = newTask(defs...)
+	return w, names
+}
+
 // Whatever an engine does, in whatever order answers and events come and
 // however often the agent is killed: a container is started at most once, never
 // against the task's wish or before what it depends on; statuses only rise; and
 // a task that is to stop ends once the engine works.
 func TestPlan_WhateverTheEngineDoes(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		names := []string{"a", "b", "c"}[:rapid.IntRange(1, 3).Draw(rt, "containers")]
-		w := &world{T: rt, now: start, boxes: map[string]*truth{}}
-		var defs []taskdef.ContainerDefinition
-		for i, name := range names {
-			w.boxes[name] = &truth{}
-			d := taskdef.ContainerDefinition{Name: name, Essential: new(i == 0 || rapid.Bool().Draw(rt, name+" is essential"))}
-			for _, other := range names[:i] {
-				if rapid.Bool().Draw(rt, name+" after "+other) {
-					d.DependsOn = append(d.DependsOn, taskdef.Dependency{ContainerName: other, Condition: taskdef.ConditionStart})
-				}
-			}
-			defs = append(defs, d)
-		}
-		w.task = newTask(defs...)
-		for range rapid.IntRange(0, 60).Draw(rt, "steps") {
+		w, names := newWorld(rt)
+		for range rapid.IntRange(0, 150).Draw(rt, "steps") {
 			w.now = w.now.Add(time.Millisecond)
 			w.plan()
-			switch rapid.IntRange(0, 9).Draw(rt, "what happens") {
+			switch rapid.IntRange(0, 24).Draw(rt, "what happens") {
 			case 0:
 				w.exit(rapid.SampledFrom(names).Draw(rt, "who ends"))
 			case 1:
@@ -200,11 +284,13 @@ func TestPlan_WhateverTheEngineDoes(t *testing.T) {
 					w.boxes[name].made = false
 					w.photograph(name)
 				}
+			case 6, 9:
+				w.feel(rapid.SampledFrom(names).Draw(rt, "whose health"), rapid.SampledFrom([]task.Health{task.Healthy, task.Unhealthy}).Draw(rt, "health"))
 			case 2:
 				w.task.want(Order{Reason: "asked"}, w.now)
 			case 3:
 				w.restart()
-			case 4, 5:
+			case 4, 5, 7, 8:
 				if len(w.late) > 0 {
 					i := rapid.IntRange(0, len(w.late)-1).Draw(rt, "which picture")
 					w.task = Observe(w.task, w.late[i], w.now)
@@ -231,12 +317,50 @@ func TestPlan_WhateverTheEngineDoes(t *testing.T) {
 			switch {
 			case b.running && !c.Alive:
 				rt.Fatalf("%s runs after the end: %s", name, show(w.task, nil))
-			case b.starts > 1:
-				rt.Fatalf("%s was started %d times", name, b.starts)
+			case c.Restarts > b.runs:
+				rt.Fatalf("%s ran %d times and is said to have been restarted %d times", name, b.runs, c.Restarts)
+			case b.starts > 1, b.runs > 1 && c.Policy == nil:
+				rt.Fatalf("%s was started %d times and ran %d times", name, b.starts, b.runs)
 			case w.task.Refusal != nil && b.starts > 0:
 				rt.Fatalf("refused, and %s was started", name)
 			case b.made && b.starts > 0 && c.Ran && c.Shown.ExitCode == nil && c.Shown.Reason == "":
 				rt.Fatalf("%s ended with code %v, and nothing is said: %+v", name, *b.code, errors.New(fmt.Sprint(c.Shown)))
+			}
+		}
+	})
+}
+
+// Left alone on an engine that works, where jobs end and checks come to a
+// result, every container comes to run or is given up with a reason, or the task
+// ends: nothing waits for good, and nothing is called a dead-lock.
+func TestPlan_LeftAloneEverythingComesToRunOrIsGivenUp(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		w, names := newWorld(rt)
+		w.calm = true
+		for range 300 {
+			w.now = w.now.Add(time.Millisecond)
+			w.plan()
+			switch {
+			case len(w.flying) > 0:
+				w.land()
+			case len(w.late) > 0:
+				w.task = Observe(w.task, w.late[0], w.now)
+				w.late = w.late[1:]
+			default:
+				name := rapid.SampledFrom(names).Draw(rt, "who")
+				if c := w.task.container(name); !c.Essential && rapid.Bool().Draw(rt, "ends") {
+					w.exit(name)
+				} else {
+					w.feel(name, rapid.SampledFrom([]task.Health{task.Healthy, task.Healthy, task.Unhealthy}).Draw(rt, "health"))
+				}
+			}
+		}
+		if w.task.Cause == task.DeadlockCause {
+			rt.Fatalf("called a dead-lock: %s", show(w.task, nil))
+		}
+		for _, c := range w.task.Containers {
+			if !c.Ran && !w.task.Ended() && c.Shown.Reason == "" {
+				rt.Fatalf("%s waits for good: %s", c.Name, show(w.task, nil))
 			}
 		}
 	})

@@ -18,6 +18,8 @@ type Shell interface {
 	Image(ctx context.Context, container string) (digest string, err error)
 	Create(ctx context.Context, container string) (runtimeID string, err error)
 	Start(ctx context.Context, container string) error
+	// Restart runs a container once more whose run that began then has ended.
+	Restart(ctx context.Context, container string, began time.Time) error
 	Stop(ctx context.Context, container string, timeout time.Duration) error
 	// Observe shows a container; a fault of kind NotFound if it is not there.
 	Observe(ctx context.Context, container string) (Seen, error)
@@ -174,11 +176,13 @@ func (r *runner) perform(ctx context.Context, a Action) (res Result) {
 		res.Text, res.Err = r.shell.Create(ctx, a.Container)
 	case Start:
 		res.Err = r.shell.Start(ctx, a.Container)
+	case Restart:
+		res.Err = r.shell.Restart(ctx, a.Container, a.Began)
 	case Stop:
 		res.Err = r.shell.Stop(ctx, a.Container, a.Timeout)
 	default: // a look is what follows
 	}
-	if a.Verb == Start || a.Verb == Stop || a.Verb == Look {
+	if a.Verb == Start || a.Verb == Restart || a.Verb == Stop || a.Verb == Look {
 		seen, err := r.shell.Observe(ctx, a.Container)
 		switch {
 		case err == nil:
@@ -205,7 +209,7 @@ func essence(t Task) string {
 		if phase.before(Starting) {
 			phase = Waiting
 		}
-		fmt.Fprint(&b, "|", phase, c.Ran, c.Resurrected, c.Alive, c.Shown.ExitCode != nil, len(c.Shown.Bindings))
+		fmt.Fprint(&b, "|", phase, c.Ran, c.Restarts, c.Shown.Health, c.Resurrected, c.Alive, c.Shown.ExitCode != nil, len(c.Shown.Bindings))
 	}
 	return b.String()
 }

@@ -16,19 +16,22 @@ import (
 )
 
 // Phase is how far a container has come. It only rises (T3), but for a
-// container that was made and disappeared before it ever ran: that is made again.
+// container that was made and disappeared before it ever ran (that is made
+// again) and for one that its restart policy runs once more: there runs and
+// phase together rise.
 type Phase string
 
 const (
-	Waiting  Phase = "waiting"  // nothing done
-	Pulled   Phase = "pulled"   // its image is there
-	Created  Phase = "created"  // made, not started
-	Starting Phase = "starting" // told to start: from here on it may have run
-	Running  Phase = "running"
-	Stopped  Phase = "stopped"
+	Waiting    Phase = "waiting"    // nothing done
+	Pulled     Phase = "pulled"     // its image is there
+	Created    Phase = "created"    // made, not started
+	Starting   Phase = "starting"   // told to start: from here on it may have run
+	Restarting Phase = "restarting" // it ended, and is to run once more
+	Running    Phase = "running"
+	Stopped    Phase = "stopped"
 )
 
-var phaseRanks = map[Phase]int{Waiting: 10, Pulled: 20, Created: 30, Starting: 40, Running: 50, Stopped: 60}
+var phaseRanks = map[Phase]int{Waiting: 10, Pulled: 20, Created: 30, Starting: 40, Restarting: 45, Running: 50, Stopped: 60}
 
 func (p Phase) before(o Phase) bool { return phaseRanks[p] < phaseRanks[o] }
 
@@ -36,26 +39,33 @@ func (p Phase) before(o Phase) bool { return phaseRanks[p] < phaseRanks[o] }
 type Verb string
 
 const (
-	Check  Verb = "check"  // of the task: are its static ports free
-	Pull   Verb = "pull"   // its image
-	Create Verb = "create" // the container
-	Start  Verb = "start"
-	Stop   Verb = "stop"
-	Look   Verb = "look" // at what has become of it
+	Check   Verb = "check"  // of the task: are its static ports free
+	Pull    Verb = "pull"   // its image
+	Create  Verb = "create" // the container
+	Start   Verb = "start"
+	Restart Verb = "restart" // one that has ended, by its restart policy
+	Stop    Verb = "stop"
+	Look    Verb = "look" // at what has become of it
 )
 
 // Container is one container of a task.
 type Container struct {
-	Name        string         `json:"name"`
-	Essential   bool           `json:"essential,omitempty"`
-	After       []string       `json:"after,omitempty"` // started only once these are (dependsOn START)
-	StopTimeout time.Duration  `json:"stopTimeout"`
-	Ports       []Port         `json:"ports,omitempty"` // of the host, named in the definition
-	Phase       Phase          `json:"phase"`
-	Ran         bool           `json:"ran,omitempty"`         // it was seen running, or ended
-	Resurrected bool           `json:"resurrected,omitempty"` // it was stopped again once after its end (T4)
-	Alive       bool           `json:"alive,omitempty"`       // and runs all the same
-	Shown       task.Container `json:"shown"`                 // as reports show it
+	Name         string         `json:"name"`
+	Essential    bool           `json:"essential,omitempty"`
+	After        []Dependency   `json:"dependsOn,omitempty"`
+	StartTimeout time.Duration  `json:"startTimeout,omitempty"` // from its start, for what others wait for
+	StopTimeout  time.Duration  `json:"stopTimeout"`
+	Policy       *Policy        `json:"restartPolicy,omitempty"`
+	Ports        []Port         `json:"ports,omitempty"` // of the host, named in the definition
+	Phase        Phase          `json:"phase"`
+	Ran          bool           `json:"ran,omitempty"`         // it was seen running, or ended
+	Restarts     int            `json:"restarts,omitempty"`    // that its policy asked for
+	Began        time.Time      `json:"began,omitzero"`        // its latest run, by the engine's clock
+	Up           time.Time      `json:"up,omitzero"`           // and by ours, when it was first seen to run
+	Last         *Ending        `json:"last,omitempty"`        // how the run ended that a restart follows
+	Resurrected  bool           `json:"resurrected,omitempty"` // it was stopped again once after its end (T4)
+	Alive        bool           `json:"alive,omitempty"`       // and runs all the same
+	Shown        task.Container `json:"shown"`                 // as reports show it
 
 	// What follows is known only to the goroutine that runs the task.
 	busy   Verb      // what is being done with it
@@ -64,6 +74,20 @@ type Container struct {
 	tries  int       // that an engine which answers has failed
 	silent int       // that no engine answered
 	retry  time.Time // nothing is tried before
+	felt   time.Time // when the health that is known was found, by the engine's clock
+}
+
+// Policy is a container's restart policy, one that is enabled.
+type Policy struct {
+	Ignored []int         `json:"ignored,omitempty"` // codes after which it stays down
+	Period  time.Duration `json:"period"`            // for which a run must have gone on
+}
+
+// Ending is how one run of a container ended.
+type Ending struct {
+	Code   *int      `json:"code,omitempty"`
+	Reason string    `json:"reason,omitempty"`
+	At     time.Time `json:"at,omitzero"`
 }
 
 // Port is a port of the host.
@@ -115,13 +139,17 @@ func New(id string, attempt int, def *taskdef.TaskDefinition, stopTimeout time.D
 	for _, d := range def.ContainerDefinitions {
 		c := Container{
 			Name: d.Name, Essential: d.IsEssential(), StopTimeout: stopTimeout, Phase: Waiting,
+			After: dependencies(d), Policy: policy(d.RestartPolicy),
 			Shown: task.Container{Name: d.Name, Status: task.ContainerPending, Image: d.Image},
 		}
 		if d.StopTimeout != nil {
-			c.StopTimeout = time.Duration(*d.StopTimeout) * time.Second
+			c.StopTimeout = seconds(*d.StopTimeout)
 		}
-		for _, dep := range d.DependsOn {
-			c.After = append(c.After, dep.ContainerName)
+		if d.StartTimeout != nil {
+			c.StartTimeout = seconds(*d.StartTimeout)
+		}
+		if d.HealthCheck.Checks() {
+			c.Shown.Health = task.HealthUnknown
 		}
 		t.Containers = append(t.Containers, c)
 	}
@@ -131,6 +159,22 @@ func New(id string, attempt int, def *taskdef.TaskDefinition, stopTimeout time.D
 		}
 	}
 	return t
+}
+
+func seconds(n int) time.Duration { return time.Duration(n) * time.Second }
+
+// restartPeriod is ECS's where the definition names none.
+const restartPeriod = 300 * time.Second
+
+func policy(r *taskdef.RestartPolicy) *Policy {
+	if r == nil || r.Enabled == nil || !*r.Enabled {
+		return nil
+	}
+	p := &Policy{Ignored: r.IgnoredExitCodes, Period: restartPeriod}
+	if r.RestartAttemptPeriod != nil {
+		p.Period = seconds(*r.RestartAttemptPeriod)
+	}
+	return p
 }
 
 // Adopt is a task rebuilt from its containers alone. One that has ended by then
@@ -166,6 +210,17 @@ func (t *Task) Ended() bool { return t.Status == task.Stopped || t.Refusal != ni
 // Started says whether a container of it has run, or may have.
 func (t *Task) Started() bool {
 	return slices.ContainsFunc(t.Containers, func(c Container) bool { return c.Ran || c.Phase == Starting })
+}
+
+// Health is the task's: that of its essential containers together.
+func (t *Task) Health() task.Health {
+	var all []task.Health
+	for _, c := range t.Containers {
+		if c.Essential {
+			all = append(all, c.Shown.Health)
+		}
+	}
+	return task.RollUp(all...)
 }
 
 // Alive says whether a container runs although it was known to have ended.
