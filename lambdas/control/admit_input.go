@@ -79,24 +79,24 @@ func unfit(in *Instance, l *Ledger) string {
 // ShapeOf names what placement sees of a task, to remember refusals by.
 func ShapeOf(t *Task) string { return placement.ShapeOf(placementTask(t)) }
 
+// attributesOf are an instance's attributes as placement and people see them: what
+// its agent says, what was put over that, and what every instance has.
 func attributesOf(in *Instance) map[string]string {
 	out := maps.Clone(in.Attributes)
 	if out == nil {
 		out = map[string]string{}
 	}
+	maps.DeleteFunc(out, func(k, _ string) bool { return strings.HasPrefix(k, operatorPrefix) })
+	maps.Copy(out, in.Custom)
 	out[attributeZone] = in.Zone
 	if out[attributeInstance] = in.EC2InstanceID; in.EC2InstanceID == "" {
 		out[attributeInstance] = in.ID
 	}
-	for k := range out {
-		if strings.HasPrefix(k, operatorPrefix) && in.Tags[k] != out[k] {
-			delete(out, k) // only operators set those
-		}
-	}
 	return out
 }
 
-// operatorPrefix opens the names of attributes that agents may not set.
+// operatorPrefix opens the names of attributes that agents may not set: only
+// PutAttributes does.
 const operatorPrefix = "longshore."
 
 func setOf[T comparable](lists ...[]T) map[T]bool {

@@ -20,6 +20,8 @@ func Blank(r Record) {
 		*r = Brake{Zone: r.Zone}
 	case *Cluster:
 		*r = Cluster{Name: r.Name}
+	case *Settings:
+		*r = Settings{Principal: r.Principal}
 	case *QueueState:
 		*r = QueueState{Cluster: r.Cluster}
 	case *Family:

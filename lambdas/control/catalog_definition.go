@@ -96,6 +96,9 @@ func (c *Control) definitionView(d *Definition) (*DefinitionView, error) {
 	if !d.DeregisteredAt.IsZero() {
 		def.DeregisteredAt = taskdef.At(d.DeregisteredAt)
 	}
+	if !d.DeleteAskedAt.IsZero() {
+		def.DeleteRequestedAt = taskdef.At(d.DeleteAskedAt)
+	}
 	return &DefinitionView{TaskDefinition: def, Tags: d.Tags}, nil
 }
 
@@ -150,7 +153,7 @@ func (c *Control) definition(ctx context.Context, ref taskdef.Reference) (*Defin
 		return c.latest(ctx, family)
 	}
 	d := &Definition{Family: ref.Family, Number: ref.Revision}
-	if err := c.Store.Load(ctx, d); err != nil || d.Version == 0 {
+	if err := c.Store.Load(ctx, d); err != nil || d.Version == 0 || d.Status == DefinitionDeleted {
 		return nil, err
 	}
 	return d, nil
@@ -187,7 +190,7 @@ func (c *Control) DeregisterTaskDefinition(ctx context.Context, name string) (*D
 			return nil, err
 		}
 		switch {
-		case d.Version == 0:
+		case d.Version == 0 || d.Status == DefinitionDeleted:
 			return nil, client("The specified task definition does not exist.")
 		case d.Status != taskdef.StatusActive:
 			return nil, errGiveUp

@@ -25,6 +25,8 @@ func (v *InstanceView) StatusReason() string {
 	switch stage := v.Lease.Stage; {
 	case v.Ledger.Status == Inactive:
 		return ""
+	case v.Foreign:
+		return "registered through the API, without longshore-agent: it is given no work"
 	case stage != "" && stage != StageConnected:
 		return because(fmt.Sprintf("%s since %s", stage, v.Lease.StageSince.UTC().Format(time.RFC3339)), v.Lease.StageReason)
 	case !v.Lease.Impaired.IsZero():

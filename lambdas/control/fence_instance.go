@@ -27,6 +27,8 @@ func (c *Control) FenceContainerInstance(ctx context.Context, cluster, id string
 			return nil, instanceNotFound()
 		case v.Ledger.Status == Inactive || v.endConfirmed():
 			return nil, errGiveUp
+		case v.Foreign:
+			return nil, invalid("containerInstance", "was registered without an agent, so nothing runs there that could end; deregister it")
 		}
 		v.ensureLease(now)
 		raise(&v.Ledger, &v.Lease, ReapedCause, StageLost, "LOST: confirmed off by an operator", now)

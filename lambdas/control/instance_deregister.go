@@ -52,6 +52,10 @@ func (c *Control) deregister(v *InstanceView) []Write {
 	if v.Ledger.Open == 0 { // else its expiry is set once all is closed: what is open never expires
 		v.ExpiresAt, v.Ledger.ExpiresAt = now.Add(rememberedFor), now.Add(rememberedFor)
 	}
+	if v.Foreign { // without an agent there is nothing to close and no inbox to remove
+		v.Lease = Lease{ID: v.ID}
+		return []Write{Put(&v.Instance), Put(&v.Ledger)}
+	}
 	v.ensureLease(now)
 	return []Write{Put(&v.Instance), Put(&v.Ledger), Put(&v.Lease)}
 }

@@ -74,7 +74,8 @@ func (c *Control) ListTaskDefinitionFamilies(ctx context.Context, prefix, status
 		all, next, err := c.Store.Families(ctx, prefix, page)
 		for _, f := range all {
 			names = append(names, f.Name)
-			wanted[f.Name] = status == "" || (status == taskdef.StatusActive) == (f.Active > 0)
+			// The name of a family without revisions is kept for its numbers alone.
+			wanted[f.Name] = f.Deleted < f.Latest && (status == "" || (status == taskdef.StatusActive) == (f.Active > 0))
 		}
 		return names, next, err
 	}

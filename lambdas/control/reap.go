@@ -48,7 +48,7 @@ func (c *Control) sweepForHalf(ctx context.Context) error {
 		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)/2+endsBefore)
 		defer cancel()
 	}
-	return c.Sweep(ctx)
+	return errors.Join(c.Sweep(ctx), c.sweepDefinitions(ctx))
 }
 
 func (c *Control) sendProbe(ctx context.Context) error {

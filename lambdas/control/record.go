@@ -32,6 +32,7 @@ const (
 	BrakeKind      Kind = "brake"
 	ClusterKind    Kind = "cluster"
 	QueueStateKind Kind = "queuestate"
+	SettingsKind   Kind = "settings"
 	FamilyKind     Kind = "family"
 	DefinitionKind Kind = "definition"
 	TokenKind      Kind = "token"
@@ -133,13 +134,18 @@ type Instance struct {
 	Replacing     string            `json:"replacing,omitempty"`
 	EC2InstanceID string            `json:"ec2InstanceId,omitempty"`
 	Zone          string            `json:"zone"`
-	Attributes    map[string]string `json:"attributes,omitempty"`
-	Tags          map[string]string `json:"tags,omitempty"`
-	WireVersions  []int             `json:"wireVersions"`
-	AgentVersion  string            `json:"agentVersion,omitempty"`
-	AgentHash     string            `json:"agentHash,omitempty"`
-	DockerVersion string            `json:"dockerVersion,omitempty"`
-	RegisteredAt  time.Time         `json:"registeredAt"`
+	Attributes    map[string]string `json:"attributes,omitempty"` // as its agent says
+	// Custom are attributes that PutAttributes set; they win, and outlive registrations.
+	Custom map[string]string `json:"custom,omitempty"`
+	Tags   map[string]string `json:"tags,omitempty"`
+	// Foreign: registered through the API, without our agent. It gets no work and
+	// has no lease, until an agent registers as it.
+	Foreign       bool      `json:"foreign,omitempty"`
+	WireVersions  []int     `json:"wireVersions"`
+	AgentVersion  string    `json:"agentVersion,omitempty"`
+	AgentHash     string    `json:"agentHash,omitempty"`
+	DockerVersion string    `json:"dockerVersion,omitempty"`
+	RegisteredAt  time.Time `json:"registeredAt"`
 	// GoneAt is when it became INACTIVE; it is remembered for 7 days.
 	GoneAt    time.Time `json:"goneAt,omitzero"`
 	ExpiresAt time.Time `json:"expiresAt,omitzero"`
@@ -278,6 +284,14 @@ type Cluster struct {
 	CreatedAt time.Time         `json:"createdAt"`
 }
 
+// Settings are the account settings of one principal, or those that stand in for
+// everybody who has none (DefaultPrincipal).
+type Settings struct {
+	Principal string            `json:"principal"`
+	Version   int64             `json:"version"`
+	Values    map[string]string `json:"values,omitempty"`
+}
+
 // QueueState is what admission remembers of a cluster between its passes.
 type QueueState struct {
 	Cluster string `json:"cluster"`
@@ -296,6 +310,9 @@ type Family struct {
 	Version int64  `json:"version"`
 	Latest  int    `json:"latest"`
 	Active  int    `json:"active"` // number of ACTIVE revisions
+	// Deleting and Deleted count its revisions of these statuses.
+	Deleting int `json:"deleting,omitempty"`
+	Deleted  int `json:"deleted,omitempty"`
 }
 
 // Definition is one revision of a task definition.
@@ -303,12 +320,13 @@ type Definition struct {
 	Family         string            `json:"family"`
 	Number         int               `json:"revision"`
 	Version        int64             `json:"version"`
-	Status         string            `json:"status"`     // ACTIVE or INACTIVE
+	Status         string            `json:"status"`     // ACTIVE, INACTIVE, DELETE_IN_PROGRESS or DefinitionDeleted
 	Definition     json.RawMessage   `json:"definition"` // canonical form
 	Tags           map[string]string `json:"tags,omitempty"`
 	RegisteredAt   time.Time         `json:"registeredAt"`
 	RegisteredBy   string            `json:"registeredBy,omitempty"`
 	DeregisteredAt time.Time         `json:"deregisteredAt,omitzero"`
+	DeleteAskedAt  time.Time         `json:"deleteAskedAt,omitzero"`
 }
 
 // Token makes a call idempotent: it holds the ids the call made.
@@ -353,6 +371,7 @@ func (r *Guard) Kind() Kind      { return GuardKind }
 func (r *Brake) Kind() Kind      { return BrakeKind }
 func (r *Cluster) Kind() Kind    { return ClusterKind }
 func (r *QueueState) Kind() Kind { return QueueStateKind }
+func (r *Settings) Kind() Kind   { return SettingsKind }
 func (r *Family) Kind() Kind     { return FamilyKind }
 func (r *Definition) Kind() Kind { return DefinitionKind }
 func (r *Token) Kind() Kind      { return TokenKind }
@@ -366,6 +385,7 @@ func (r *Probe) Revision() *int64      { return &r.Version }
 func (r *Guard) Revision() *int64      { return &r.Version }
 func (r *Brake) Revision() *int64      { return &r.Version }
 func (r *Cluster) Revision() *int64    { return &r.Version }
+func (r *Settings) Revision() *int64   { return &r.Version }
 func (r *QueueState) Revision() *int64 { return &r.Version }
 func (r *Family) Revision() *int64     { return &r.Version }
 func (r *Definition) Revision() *int64 { return &r.Version }
@@ -381,6 +401,7 @@ func (r *Guard) Key() string      { return "guard" }
 func (r *Brake) Key() string      { return r.Zone }
 func (r *Cluster) Key() string    { return r.Name }
 func (r *QueueState) Key() string { return r.Cluster }
+func (r *Settings) Key() string   { return r.Principal }
 func (r *Family) Key() string     { return r.Name }
 func (r *Definition) Key() string { return DefinitionName(r.Family, r.Number) }
 func (r *Token) Key() string      { return r.Scope + "#" + r.Token }

@@ -215,8 +215,8 @@ func (r *registration) describe() {
 	}
 	in.WireVersions = m.WireVersions
 	in.AgentVersion, in.AgentHash, in.DockerVersion = m.AgentVersion, m.AgentHash, m.DockerVersion
-	in.Attributes = attributesFrom(m.Attributes, in.Attributes)
-	in.Replacing = ""
+	in.Attributes = attributesFrom(m.Attributes)
+	in.Replacing, in.Foreign = "", false
 	l.Cluster = m.Cluster
 	l.Registered = Held{
 		CPU: m.CPU, MemoryMiB: m.MemoryMiB, GPUs: sorted(slices.Clone(m.GPUs)),
@@ -224,19 +224,10 @@ func (r *registration) describe() {
 	}
 }
 
-// attributesFrom are an agent's attributes beside those only operators set.
-func attributesFrom(said, had map[string]string) map[string]string {
+// attributesFrom are the attributes that an agent may say of itself.
+func attributesFrom(said map[string]string) map[string]string {
 	out := maps.Clone(said)
-	operators := func(k, _ string) bool { return strings.HasPrefix(k, operatorPrefix) }
-	maps.DeleteFunc(out, operators)
-	for k, v := range had {
-		if operators(k, v) {
-			if out == nil {
-				out = map[string]string{}
-			}
-			out[k] = v
-		}
-	}
+	maps.DeleteFunc(out, func(k, _ string) bool { return strings.HasPrefix(k, operatorPrefix) })
 	if len(out) == 0 {
 		return nil
 	}

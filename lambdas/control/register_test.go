@@ -215,23 +215,6 @@ func TestRegister_ADrainByAPersonSurvives(t *testing.T) {
 	}
 }
 
-func TestRegister_OnlyOperatorsSetOurAttributes(t *testing.T) {
-	w := controltest.NewWorld(t)
-	e := host(t, w, "i")
-	in := instanceOf(w, e.id)
-	in.Attributes = map[string]string{"longshore.pool": "a", "gone": "x"}
-	w.Put(&in)
-	m := e.register()
-	m.Attributes = map[string]string{"longshore.pool": "b", "longshore.more": "c", "rack": "7"}
-	w.Clock.Move(time.Second)
-	if err := w.IngestRegister(ctx, e.sender(), m); err != nil {
-		t.Fatal(err)
-	}
-	if got := instanceOf(w, e.id).Attributes; !reflect.DeepEqual(got, map[string]string{"longshore.pool": "a", "rack": "7"}) {
-		t.Fatalf("attributes %v", got)
-	}
-}
-
 func TestRegister_ANewIncarnationWaitsUntilTheOldOneIsSilent(t *testing.T) {
 	w := controltest.NewWorld(t)
 	e := host(t, w, "i")

@@ -6,8 +6,10 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/longshore-run/longshore/lambdas/internal/placement"
 	"github.com/longshore-run/longshore/shared/fault"
 	"github.com/longshore-run/longshore/shared/task"
 )
@@ -174,7 +176,16 @@ func (c *Control) replay(ctx context.Context, cluster string, token *Token) (*Ru
 }
 
 func (r *Run) fail(arn, reason string) {
-	r.Failures = append(r.Failures, Failure{ARN: arn, Reason: reason})
+	r.Failures = append(r.Failures, Failure{ARN: arn, Reason: reason, Detail: reasonDetails[reason]})
+}
+
+// reasonDetails explain the reasons that ECS does not have.
+var reasonDetails = map[string]string{
+	placement.ReasonDistinct: "Every instance with room runs a task of this group already, and each is to be on an instance of its own.",
+	placement.ReasonEarmark:  "The room there is is kept for a task that has waited long.",
+	placement.ReasonRefused:  "The instance that has room refused such a task lately.",
+	placement.ReasonInternal: "The task could not be judged; the log of this installation says why.",
+	reasonUnavailable:        "The instance could not be asked; try again.",
 }
 
 // runNow decides each task of a token that is not decided yet: it is stored as
@@ -226,11 +237,25 @@ func (c *Control) runNow(ctx context.Context, r *RunTaskRequest, token *Token) (
 }
 
 // mustHaveInstances refuses work that is not to wait in a cluster that has
-// nowhere to put it.
+// nowhere to put it. One that is INACTIVE is remembered, and is none.
 func (c *Control) mustHaveInstances(ctx context.Context, cluster string) error {
-	ids, _, err := c.Store.InstanceIDs(ctx, cluster, Page{Limit: 1})
-	if err == nil && len(ids) == 0 {
-		return fault.New(fault.Invalid, "No Container Instances were found in your cluster.").WithCode(InvalidParameterException)
+	for after := ""; ; {
+		ids, next, err := c.Store.InstanceIDs(ctx, cluster, Page{After: after, Limit: walkPage})
+		if err != nil {
+			return err
+		}
+		ledgers := make([]*Ledger, len(ids))
+		for i, id := range ids {
+			ledgers[i] = &Ledger{ID: id}
+		}
+		if err := load(ctx, c.Store, ledgers); err != nil {
+			return err
+		}
+		if slices.ContainsFunc(ledgers, func(l *Ledger) bool { return l.Version > 0 && l.Cluster == cluster && l.Status != Inactive }) {
+			return nil
+		}
+		if after = next; next == "" {
+			return fault.New(fault.Invalid, "No Container Instances were found in your cluster.").WithCode(InvalidParameterException)
+		}
 	}
-	return err
 }

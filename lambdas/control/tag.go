@@ -81,12 +81,20 @@ func checkTaskTags(tags map[string]string) error {
 // obey sets what a task's tags say of it, and its cluster's where they say
 // nothing. They have been judged.
 func obey(t *Task, k *Cluster) {
-	t.Priority = defaultPriority
-	if n, err := strconv.Atoi(t.Tags[priorityTag]); err == nil {
-		t.Priority = n
-	}
-	if d, err := time.ParseDuration(t.Tags[maxWaitTag]); err == nil {
-		t.MaxWait = d
-	}
+	t.Priority, t.MaxWait = queueTags(t.Tags)
 	t.NoWait = cmp.Or(t.Tags[noCapacityTag], k.Tags[noCapacityTag]) == "fail"
 }
+
+// queueTags are a task's place in the queue and how long it may wait there.
+func queueTags(tags map[string]string) (priority int, maxWait time.Duration) {
+	priority = defaultPriority
+	if n, err := strconv.Atoi(tags[priorityTag]); err == nil {
+		priority = n
+	}
+	if d, err := time.ParseDuration(tags[maxWaitTag]); err == nil {
+		maxWait = d
+	}
+	return priority, maxWait
+}
+
+func checkClusterTags(tags map[string]string) error { return checkTags(tags, clusterTags) }

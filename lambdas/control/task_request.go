@@ -155,7 +155,7 @@ func (c *Control) originOf(ctx context.Context, r *TaskRequest, token *Token, ha
 		}
 	}
 	switch {
-	case d == nil || d.Version == 0:
+	case d == nil || d.Version == 0 || d.Status == DefinitionDeleted:
 		return nil, client("TaskDefinition not found.")
 	case d.Status != taskdef.StatusActive:
 		return nil, client("TaskDefinition is inactive")

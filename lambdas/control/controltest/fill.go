@@ -38,6 +38,7 @@ func every(id string) []control.Record {
 		&control.Brake{Zone: "zone-" + id},
 		&control.Cluster{Name: "cluster-" + id},
 		&control.QueueState{Cluster: "cluster-" + id},
+		&control.Settings{Principal: "arn:aws:iam::000000000000:user/" + id},
 		&control.Family{Name: "family-" + id},
 		&control.Definition{Family: "family-" + id, Number: 7},
 		&control.Token{Scope: "RunTask#cluster-" + id, Token: "token/" + id + " ü"},

@@ -28,6 +28,7 @@ import (
 //	           brake       brake#<zone>
 //	catalog    cluster     cluster                 <name>
 //	           queuestate  queuestate              <cluster>
+//	           settings    settings                <principal>
 //	           family      family                  <name>
 //	           definition  definition#<family>     <revision, ten digits>
 //	           token       token#<scope>#<token>   token
@@ -47,6 +48,7 @@ const (
 const (
 	clusterPartition    = "cluster"
 	queueStatePartition = "queuestate"
+	settingsPartition   = "settings"
 	familyPartition     = "family"
 	definitionStart     = "definition#"
 	tokenStart          = "token#"
@@ -90,6 +92,8 @@ func placeOf(r control.Record) place {
 		return place{schema.Catalog, clusterPartition, r.Name}
 	case *control.QueueState:
 		return place{schema.Catalog, queueStatePartition, r.Cluster}
+	case *control.Settings:
+		return place{schema.Catalog, settingsPartition, r.Principal}
 	case *control.Family:
 		return place{schema.Catalog, familyPartition, r.Name}
 	case *control.Definition:

@@ -7,6 +7,8 @@ import (
 	"strconv"
 
 	"github.com/longshore-run/longshore/lambdas/control"
+	"github.com/longshore-run/longshore/shared/fault"
+	"github.com/longshore-run/longshore/shared/logkey"
 	"github.com/longshore-run/longshore/shared/taskdef"
 )
 
@@ -32,25 +34,44 @@ type clusterShape struct {
 	Tags             []taskdef.Tag    `json:"tags"`
 	Settings         []clusterSetting `json:"settings"`
 	Providers        []string         `json:"capacityProviders"`
-	DefaultProviders []string         `json:"defaultCapacityProviderStrategy"`
+	DefaultProviders []struct{}       `json:"defaultCapacityProviderStrategy"`
 }
 
 func (h *Handler) showCluster(v *control.ClusterView, include []string) *clusterShape {
 	s := &clusterShape{
 		ClusterARN: h.control.ClusterARN(v.Name), ClusterName: v.Name, Status: v.Status,
 		Instances: v.Instances, Running: v.Tasks.Running, Pending: v.Tasks.Pending, Services: v.Services,
-		Statistics: []pair{}, Settings: []clusterSetting{}, Providers: []string{}, DefaultProviders: []string{},
+		Statistics: []pair{}, Settings: []clusterSetting{}, Providers: []string{}, DefaultProviders: []struct{}{},
 		Tags: tagList(v.Tags, slices.Contains(include, "TAGS")),
 	}
-	if slices.Contains(include, "SETTINGS") && len(v.Settings) > 0 {
-		if err := json.Unmarshal(v.Settings, &s.Settings); err != nil {
-			h.log.Error("settings of a cluster can not be read", "cluster", v.Name, "error", err)
-		}
+	if slices.Contains(include, "SETTINGS") {
+		s.Settings = h.clusterSettings(v)
 	}
 	if slices.Contains(include, "STATISTICS") {
 		s.Statistics = statistics(v)
 	}
 	return s
+}
+
+// clusterSettings are a cluster's settings: ECS shows the one there is, set or not.
+func (h *Handler) clusterSettings(v *control.ClusterView) (all []clusterSetting) {
+	if len(v.Settings) > 0 {
+		if err := json.Unmarshal(v.Settings, &all); err != nil {
+			h.log.Error("settings of a cluster can not be read", logkey.Cluster, v.Name, logkey.Error, err)
+		}
+	}
+	if len(all) == 0 {
+		all = []clusterSetting{{"containerInsights", "disabled"}}
+	}
+	return all
+}
+
+// settingsOf are settings as they are kept; of those that a request repeats the last counts.
+func settingsOf(all []clusterSetting) (json.RawMessage, error) {
+	if len(all) == 0 {
+		return nil, nil
+	}
+	return json.Marshal(all[len(all)-1:]) // they are all of one name
 }
 
 // statistics are ECS's counts by launch type. Tasks count as EC2, whichever of
@@ -96,10 +117,15 @@ func createCluster(ctx context.Context, h *Handler, in *createClusterIn) (*clust
 	if req.Tags, err = tagMap(in.Tags); err != nil {
 		return nil, err
 	}
-	if len(in.Settings) > 0 {
-		if req.Settings, err = json.Marshal(in.Settings); err != nil {
+	if len(in.Settings) == 0 { // as the account's settings say
+		value, err := h.control.InsightsSetting(ctx, callOf(ctx).caller)
+		if err != nil {
 			return nil, err
 		}
+		in.Settings = []clusterSetting{{"containerInsights", value}}
+	}
+	if req.Settings, err = settingsOf(in.Settings); err != nil {
+		return nil, err
 	}
 	k, err := h.control.CreateCluster(ctx, req)
 	if err != nil {
@@ -180,6 +206,49 @@ func deleteCluster(ctx context.Context, h *Handler, in *deleteClusterIn) (*clust
 		return nil, err
 	}
 	return &clusterOut{h.showCluster(&control.ClusterView{Cluster: *k}, []string{"TAGS", "SETTINGS"})}, nil
+}
+
+type updateClusterIn struct {
+	Cluster  string           `json:"cluster" need:"true"`
+	Settings []clusterSetting `json:"settings"`
+
+	Configuration  json.RawMessage `json:"configuration" refuse:"ExecuteCommand and managed storage are not done here"`
+	ServiceConnect json.RawMessage `json:"serviceConnectDefaults" refuse:"Service Connect is not done here"`
+}
+
+func updateCluster(ctx context.Context, h *Handler, in *updateClusterIn) (*clusterOut, error) {
+	return h.updateCluster(ctx, in.Cluster, in.Settings)
+}
+
+type updateClusterSettingsIn struct {
+	Cluster  string           `json:"cluster" need:"true"`
+	Settings []clusterSetting `json:"settings" need:"true"`
+}
+
+func updateClusterSettings(ctx context.Context, h *Handler, in *updateClusterSettingsIn) (*clusterOut, error) {
+	return h.updateCluster(ctx, in.Cluster, in.Settings)
+}
+
+func (h *Handler) updateCluster(ctx context.Context, cluster string, settings []clusterSetting) (*clusterOut, error) {
+	name, err := h.clusterName("cluster", cluster)
+	if err != nil {
+		return nil, err
+	}
+	kept, err := settingsOf(settings)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := h.control.UpdateCluster(ctx, name, kept); err != nil {
+		return nil, err
+	}
+	found, _, err := h.control.DescribeClusters(ctx, []string{name})
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == 0 {
+		return nil, fault.New(fault.NotFound, "Cluster not found.").WithCode(control.ClusterNotFoundException)
+	}
+	return &clusterOut{h.showCluster(&found[0], []string{"TAGS", "SETTINGS", "STATISTICS"})}, nil
 }
 
 // each is f of every one, and never nil.

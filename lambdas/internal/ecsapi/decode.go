@@ -20,9 +20,11 @@ import (
 //	json:"name"      the member
 //	need:"true"      must be there and not be empty
 //	one:"A|B"        the strings allowed
+//	others:"why"     ECS has other strings, and Longshore does not
+//	judged:"control" the use case knows the strings allowed
 //	refuse:"why"     ECS has it and Longshore does not: it may only stand for absence
 //
-// and are string, *int, bool, *bool, []string, structs, slices of structs, or
+// and are string, *int, seconds, bool, *bool, []string, structs, slices of structs, or
 // json.RawMessage, which holds a member that somebody else decodes.
 func decode(body []byte, into any) error {
 	if len(bytes.TrimSpace(body)) == 0 {
@@ -139,6 +141,13 @@ func (d *decoder) value(at string, raw []byte, f reflect.StructField, into refle
 			return
 		}
 		into.SetInt(n)
+	case reflect.Float64: // a time
+		n, err := strconv.ParseFloat(string(raw), 64)
+		if err != nil {
+			d.wrong(at, raw, "a number")
+			return
+		}
+		into.SetFloat(n)
 	case reflect.Pointer:
 		p := reflect.New(into.Type().Elem())
 		d.value(at, raw, f, p.Elem())
@@ -159,7 +168,12 @@ func (d *decoder) text(at string, raw []byte, f reflect.StructField, into reflec
 		return
 	}
 	if one := f.Tag.Get("one"); one != "" && s != "" && !slices.Contains(strings.Split(one, "|"), s) {
-		d.fail(control.InvalidParameterException, at, "is %.60q; allowed: %s", s, strings.ReplaceAll(one, "|", ", "))
+		allowed := strings.ReplaceAll(one, "|", ", ")
+		if others := f.Tag.Get("others"); others != "" {
+			d.fail(control.InvalidParameterException, at, "%.60s is not supported: %s; allowed: %s", s, others, allowed)
+		} else {
+			d.fail(control.InvalidParameterException, at, "is %.60q; allowed: %s", s, allowed)
+		}
 	}
 	into.SetString(s)
 }

@@ -51,12 +51,34 @@ type deregisterTaskDefinitionIn struct {
 	TaskDefinition string `json:"taskDefinition" need:"true"`
 }
 
-func deregisterTaskDefinition(ctx context.Context, h *Handler, in *deregisterTaskDefinitionIn) (*definitionOut, error) {
+type deregisterTaskDefinitionOut struct {
+	TaskDefinition *taskdef.TaskDefinition `json:"taskDefinition"`
+}
+
+func deregisterTaskDefinition(ctx context.Context, h *Handler, in *deregisterTaskDefinitionIn) (*deregisterTaskDefinitionOut, error) {
 	v, err := h.control.DeregisterTaskDefinition(ctx, in.TaskDefinition)
 	if err != nil {
 		return nil, err
 	}
-	return &definitionOut{TaskDefinition: &v.TaskDefinition}, nil
+	return &deregisterTaskDefinitionOut{&v.TaskDefinition}, nil
+}
+
+type deleteTaskDefinitionsIn struct {
+	TaskDefinitions []string `json:"taskDefinitions" need:"true"`
+}
+
+type deleteTaskDefinitionsOut struct {
+	TaskDefinitions []*taskdef.TaskDefinition `json:"taskDefinitions"`
+	Failures        []failure                 `json:"failures"`
+}
+
+func deleteTaskDefinitions(ctx context.Context, h *Handler, in *deleteTaskDefinitionsIn) (*deleteTaskDefinitionsOut, error) {
+	found, failures, err := h.control.DeleteTaskDefinitions(ctx, in.TaskDefinitions)
+	if err != nil {
+		return nil, err
+	}
+	shown := each(found, func(v *control.DefinitionView) *taskdef.TaskDefinition { return &v.TaskDefinition })
+	return &deleteTaskDefinitionsOut{shown, failuresOf(failures)}, nil
 }
 
 type listTaskDefinitionsIn struct {

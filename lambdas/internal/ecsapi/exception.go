@@ -37,6 +37,9 @@ func unknownOperation(format string, args ...any) error {
 // exception that ECS's model has for it, where it has one.
 func notDone(name string) error {
 	x := &exception{status: http.StatusBadRequest, Type: unknownOperationType, Message: name + " is not supported by Longshore"}
+	if why := refusals[name]; why != "" {
+		x.Message += ": " + why
+	}
 	if slices.Contains(modelsUnsupported, name) {
 		x.Type = unsupportedFeature
 	}

@@ -45,6 +45,8 @@ type call struct {
 	target string
 	body   []byte
 	caller string
+	// endpoint is where the call came in, as a URL.
+	endpoint string
 }
 
 // answer is the response to a call.

@@ -80,7 +80,7 @@ func describeContainerInstances(ctx context.Context, h *Handler, in *describeIns
 type updateStateIn struct {
 	Cluster            string   `json:"cluster"`
 	ContainerInstances []string `json:"containerInstances" need:"true"`
-	Status             string   `json:"status" need:"true" one:"ACTIVE|DRAINING"`
+	Status             string   `json:"status" need:"true" one:"ACTIVE|DRAINING" others:"the other statuses are not anybody's to set"`
 }
 
 func updateContainerInstancesState(ctx context.Context, h *Handler, in *updateStateIn) (*instancesOut, error) {

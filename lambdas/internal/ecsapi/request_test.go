@@ -45,7 +45,7 @@ func TestRequest_WhatIsWrongIsNamed(t *testing.T) {
 		{"RunTask", `{"taskDefinition":`, "SerializationException", "not JSON"},
 		{"RunTask", `{"taskDefinition":"web"} {}`, "SerializationException", "not JSON"},
 		{"RunTask", `{"taskDefinition":"web","launchType":"FARGATE"}`, "InvalidParameterException", "launchType: FARGATE is not supported"},
-		{"RunTask", `{"taskDefinition":"web","launchType":"LAMBDA"}`, "InvalidParameterException", `launchType: is "LAMBDA"; allowed: EC2`},
+		{"RunTask", `{"taskDefinition":"web","launchType":"LAMBDA"}`, "InvalidParameterException", "launchType: LAMBDA is not supported: tasks run on your own instances; allowed: EC2, EXTERNAL"},
 		{"RunTask", `{"taskDefinition":"web","networkConfiguration":{"awsvpcConfiguration":{"subnets":["a"]}}}`, "InvalidParameterException", "networkConfiguration.awsvpcConfiguration: is not supported"},
 		{"RunTask", `{"taskDefinition":"web","capacityProviderStrategy":[{"capacityProvider":"x"}]}`, "InvalidParameterException", "capacityProviderStrategy: is not supported"},
 		{"RunTask", `{"taskDefinition":"web","enableExecuteCommand":true}`, "InvalidParameterException", "enableExecuteCommand: is not supported"},

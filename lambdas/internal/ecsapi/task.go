@@ -25,11 +25,11 @@ type runTaskIn struct {
 	ClientToken    string          `json:"clientToken"`
 	Group          string          `json:"group"`
 	StartedBy      string          `json:"startedBy"`
-	LaunchType     string          `json:"launchType" one:"EC2|FARGATE|EXTERNAL|MANAGED_INSTANCES"`
+	LaunchType     string          `json:"launchType" one:"EC2|EXTERNAL" others:"tasks run on your own instances"`
 	Overrides      json.RawMessage `json:"overrides"`
 	Constraints    []constraintIn  `json:"placementConstraints"`
 	Strategy       []strategyIn    `json:"placementStrategy"`
-	PropagateTags  string          `json:"propagateTags" one:"TASK_DEFINITION|SERVICE|NONE"`
+	PropagateTags  string          `json:"propagateTags" one:"TASK_DEFINITION|NONE" others:"the task belongs to no service"`
 	ManagedTags    bool            `json:"enableECSManagedTags"`
 	Tags           []tag           `json:"tags"`
 
@@ -48,9 +48,6 @@ type runOut struct {
 
 // common is what RunTask and StartTask ask for alike.
 func (h *Handler) common(cluster, definition, group, startedBy, propagate string, overrides json.RawMessage, managed bool, tags []tag) (r control.TaskRequest, err error) {
-	if propagate == "SERVICE" {
-		return r, parameter("propagateTags", "is SERVICE, but the task belongs to no service; TASK_DEFINITION and NONE are allowed")
-	}
 	r = control.TaskRequest{
 		Definition: definition, Overrides: overrides, Group: group, StartedBy: startedBy,
 		PropagateTags: propagate == "TASK_DEFINITION", ManagedTags: managed,
@@ -100,7 +97,7 @@ type startTaskIn struct {
 	Group              string          `json:"group"`
 	StartedBy          string          `json:"startedBy"`
 	Overrides          json.RawMessage `json:"overrides"`
-	PropagateTags      string          `json:"propagateTags" one:"TASK_DEFINITION|SERVICE|NONE"`
+	PropagateTags      string          `json:"propagateTags" one:"TASK_DEFINITION|NONE" others:"the task belongs to no service"`
 	ManagedTags        bool            `json:"enableECSManagedTags"`
 	Tags               []tag           `json:"tags"`
 

@@ -26,6 +26,7 @@ func (h *Handler) Function(ctx context.Context, e events.LambdaFunctionURLReques
 	q := &call{
 		id: id, method: e.RequestContext.HTTP.Method,
 		body: bodyOf(e), caller: callerOf(e.RequestContext.Authorizer),
+		endpoint: "https://" + e.RequestContext.DomainName + "/",
 	}
 	for name, value := range e.Headers {
 		if strings.EqualFold(name, targetHeader) {
@@ -68,6 +69,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	a := h.serve(r.Context(), &call{
 		id: requestID(h.control.NewID()), method: r.Method, target: r.Header.Get(targetHeader), body: body, caller: "unauthenticated",
+		endpoint: "http://" + r.Host + r.URL.Path,
 	})
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set(idHeader, a.id)
