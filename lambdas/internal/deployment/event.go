@@ -21,3 +21,35 @@ func listed(tasks []string) string {
 	}
 	return b.String()
 }
+
+func (d *decision) tell(name, format string, args ...any) {
+	d.tellOf("", name, format, args...)
+}
+
+func (d *decision) tellOf(deployment, name, format string, args ...any) {
+	d.out.Events = append(d.out.Events, Event{Name: name, Message: fmt.Sprintf(format, args...), Deployment: deployment})
+}
+
+// tellStops tells of the stops that were decided.
+func (d *decision) tellStops() {
+	var running []string
+	pending := 0
+	for _, s := range d.out.Stop {
+		for i := range d.members {
+			if m := &d.members[i]; m.ID != s.Task {
+				continue
+			} else if m.Status == Running {
+				running = append(running, m.ID)
+			} else {
+				pending++
+			}
+		}
+	}
+	name := d.in.Service.Name
+	if pending > 0 {
+		d.tell("", "(service %s) stopped %d pending tasks.", name, pending)
+	}
+	if len(running) > 0 {
+		d.tell("", "(service %s) has stopped %d running tasks:%s.", name, len(running), listed(running))
+	}
+}
