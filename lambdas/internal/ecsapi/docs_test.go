@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/longshore-run/longshore/lambdas/internal/ecsapi"
-	"github.com/longshore-run/longshore/shared/taskdef"
 )
 
 var updateDocs = flag.Bool("update-docs", false, "write the pages of docs/design that show the API")
@@ -91,15 +90,10 @@ const membersPage = `# The members of ECS's API that there are not
 
 Written by "make gen": each operation that is done ([the list](api.md)) is compared with the types of the SDK, which are made of ECS's model, and every
 member that is not below is taken, or sent. What a request must not hold is refused by name with InvalidParameterException, unless it stands for absence:
-an empty object, list or string, or false. What is refused is not listed again by its parts.
+an empty object, list or string, or false. [Task definitions and overrides](api-task-definition.md) have a page of their own.
 
 ## Requests: refused members and values
-%s
-### RegisterTaskDefinition
-%s
-### Overrides of RunTask and StartTask
-%s
-## Answers: members that are never sent
+%s## Answers: members that are never sent
 By the model's shapes. Clients take a member that is not there for none.
 
 %s`
@@ -128,28 +122,6 @@ func TestMembers_TheDocsListThem(t *testing.T) {
 			fmt.Fprintf(&answers, "- %s: %s\n", shape, strings.Join(lacks[shape], ", "))
 		}
 	}
-	text := fmt.Sprintf(membersPage, requests.String(), refusedMembers(taskdef.Members()), refusedMembers(taskdef.OverrideMembers()), answers.String())
+	text := fmt.Sprintf(membersPage, requests.String(), answers.String())
 	compareDocs(t, "api-members.md", quoted(text))
-}
-
-// refusedMembers lists what the tables of a task definition refuse.
-func refusedMembers(all []taskdef.Member) string {
-	var b strings.Builder
-	within := "\x00"
-	for _, m := range all {
-		if strings.HasPrefix(m.Path, within) {
-			continue
-		}
-		if m.State != taskdef.Run {
-			within = m.Path + map[bool]string{true: "[].", false: "."}[m.Type == taskdef.Objects]
-			fmt.Fprintf(&b, "- \"%s\": %s\n", m.Path, m.Why)
-			continue
-		}
-		for _, c := range m.Choices {
-			if c.State != taskdef.Run {
-				fmt.Fprintf(&b, "- \"%s = %s\": %s\n", m.Path, c.Text, c.Why)
-			}
-		}
-	}
-	return b.String()
 }
