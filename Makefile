@@ -92,7 +92,7 @@ house: need-go
 ##@ Build
 
 .PHONY: build
-build: need-go ## functions into dist/lambda/ARCH, agent into dist/agent/ARCH
+build: need-go ## functions into dist/lambda/ARCH, agent into dist/agent/ARCH, longshore into dist/cli/ARCH
 	@tools/build $(ARCHS)
 
 # Generated pages are written, and compared, by the tests of the tables they show.

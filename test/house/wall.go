@@ -80,6 +80,10 @@ var walls = []wall{
 		why: "the part of wiring that every function's main shares; it stands above the adapters, and only mains import it",
 	},
 	{
+		room: "lambdas/apitest", allow: []room{"std", "shared/...", "lambdas/control/...", "lambdas/internal/ecsapi"}, tests: testTools,
+		why: "the API over a control plane in memory, for tests of its clients; nothing that ships imports it",
+	},
+	{
 		room: "lambdas/internal/...", allow: join(awsSDK, awsLambda, []room{"std", "shared/...", "lambdas/control"}),
 		tests: join(testTools, []room{"lambdas/control/..."}),
 		why:   "an adapter knows its product and the front door, never another adapter",
@@ -127,8 +131,18 @@ var walls = []wall{
 		why: "the stack is described from the settings and the tables' shapes; nothing else imports the CDK",
 	},
 	{
-		room: "cli/...", allow: join(awsSDK, []room{"std", "shared/...", "cli/...", "github.com/spf13/cobra/..."}), tests: testTools,
-		why: "the command speaks to the API as any client does",
+		room: "cli", allow: []room{"std", "cli/command", "github.com/mattn/go-isatty", "golang.org/x/crypto/x509roots/fallback"}, tests: testTools,
+		why: "the command's main gives it the terminal, the signals and roots of trust, and nothing else",
+	},
+	{
+		room: "cli/command", allow: join(awsSDK, []room{"std", "shared/taskdef", "cli/internal/...", "github.com/spf13/cobra/..."}),
+		tests: join(testTools, []room{"shared/...", "lambdas/apitest", "lambdas/control"}),
+		why:   "commands decide what to ask; asking, waiting and drawing are cli/internal's",
+	},
+	{
+		room: "cli/internal/...", allow: join(awsSDK, []room{"std", "cli/internal/...", "go.yaml.in/yaml/v3"}),
+		tests: join(testTools, []room{"shared/...", "lambdas/apitest"}),
+		why:   "the command speaks to the API as any client does; only its tests know the handler",
 	},
 	{
 		room: "sim/...", allow: []room{"std", "shared/...", "sim/...", "lambdas/control/...", "edgeagent/agent/...", "pgregory.net/rapid/..."}, tests: testTools,
