@@ -178,6 +178,10 @@ type Control struct {
 	// NewID makes random ids: 32 lower-case hex digits.
 	NewID   func() string
 	Setting setting.Control
+	// Shape and Bus are Announce's, and nobody else's: the form of events, and
+	// where they go.
+	Shape func(Notice) (Event, error)
+	Bus   Bus
 	// Pause waits between tries; nil means a jittered wait that ends with ctx.
 	Pause func(ctx context.Context, try int)
 }

@@ -29,6 +29,10 @@ const (
 	InstancesByCluster = "byCluster"
 )
 
+// ServiceEvents begins the catalog's partitions of what services tell: of the
+// catalog's changes these are told on.
+const ServiceEvents = "service-events#"
+
 // ClusterShards spreads the tasks of one cluster over index partitions.
 const ClusterShards = 4
 
@@ -47,6 +51,8 @@ type Table struct {
 	Role    string
 	Key     Key
 	Indexes []Index
+	// Streamed tables tell subscribers of their changes, with both images.
+	Streamed bool
 }
 
 // Roles of the tables.
@@ -60,16 +66,16 @@ const (
 // Tables lists every table of an installation.
 func Tables() []Table {
 	return []Table{
-		{Role: Tasks, Key: Key{Partition: ID}, Indexes: []Index{
+		{Role: Tasks, Streamed: true, Key: Key{Partition: ID}, Indexes: []Index{
 			{TasksByCluster, Key{ClusterHash, Since}},
 			{TasksByInstance, Key{OnInstance, ID}},
 			{TasksByGroup, Key{InGroup, Since}},
 			{TasksWaiting, Key{Waiting, Since}},
 		}},
-		{Role: Instances, Key: Key{Partition: ID, Sort: Item}, Indexes: []Index{
+		{Role: Instances, Streamed: true, Key: Key{Partition: ID, Sort: Item}, Indexes: []Index{
 			{InstancesByCluster, Key{Cluster, ID}},
 		}},
 		{Role: Leases, Key: Key{Partition: ID}},
-		{Role: Catalog, Key: Key{Partition: PK, Sort: SK}},
+		{Role: Catalog, Streamed: true, Key: Key{Partition: PK, Sort: SK}},
 	}
 }

@@ -47,6 +47,7 @@ type Store struct {
 	indexed map[key]item
 	behind  []key
 	commits int
+	stream  []control.Change
 }
 
 // NewStore is an empty store whose indexes lag by three writes.
@@ -118,13 +119,16 @@ func (s *Store) Commit(ctx context.Context, writes ...control.Write) error {
 		}
 		for _, w := range writes {
 			k := key{w.Record.Kind(), w.Record.Key()}
+			before := s.items[k]
 			switch w.Op {
 			case control.PutOp:
 				*w.Record.Revision()++
 				s.write(k, encode(w.Record))
+				s.streamed(w, before)
 			case control.DeleteOp:
 				delete(s.items, k)
 				s.lag(k)
+				s.streamed(w, before)
 			case control.CheckOp:
 			}
 		}

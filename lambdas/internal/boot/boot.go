@@ -32,6 +32,8 @@ type Function struct {
 	Log     *slog.Logger
 	// Queue is Control's, for what only mains send: messages put aside.
 	Queue *sqsqueue.Queue
+	// Store is Control's, for what only mains hand on: the images of its streams.
+	Store *dynamostore.Store
 	// AWS is for what else a function calls.
 	AWS aws.Config
 }
@@ -54,11 +56,11 @@ func Start(ctx context.Context, lookup func(string) (string, bool), out io.Write
 	}
 	amazon.HTTPClient = transport.Client{HTTP: amazon.HTTPClient}
 	log := newLog(out, s.LogLevel)
-	queue := sqsqueue.New(amazon, s)
+	queue, store := sqsqueue.New(amazon, s), dynamostore.New(amazon, Tables(s), time.Now)
 	return &Function{
-		Setting: s, Log: log, Queue: queue, AWS: amazon,
+		Setting: s, Log: log, Queue: queue, Store: store, AWS: amazon,
 		Control: &control.Control{
-			Store:   dynamostore.New(amazon, Tables(s), time.Now),
+			Store:   store,
 			Queue:   queue,
 			Metrics: metric.New(out, s.StackName, time.Now),
 			Log:     log, Now: time.Now, NewID: NewID, Setting: s,

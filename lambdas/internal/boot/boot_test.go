@@ -49,7 +49,7 @@ func TestStart_PutsTheControlPlaneTogether(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := f.Control
-	if c.Store == nil || c.Queue == nil || c.Metrics == nil || c.Log == nil || c.Now == nil || c.NewID == nil || f.Queue == nil {
+	if c.Store == nil || c.Queue == nil || c.Metrics == nil || c.Log == nil || c.Now == nil || c.NewID == nil || f.Queue == nil || f.Store == nil {
 		t.Fatalf("something is missing: %+v", f)
 	}
 	if c.Setting.Region != "eu-central-1" || f.AWS.Region != "eu-central-1" || c.Setting.SuspectAfter == 0 {

@@ -55,7 +55,7 @@ const (
 	tokenSort           = "token"
 	liveStart           = "live#"
 	serviceStart        = "service#"
-	eventsStart         = "service-events#"
+	eventsStart         = schema.ServiceEvents
 	revisionStart       = "service-revision#"
 	deploymentStart     = "service-deployment#"
 	probeStart          = "probe#"
@@ -148,6 +148,24 @@ func leaseRecord(id string) control.Record {
 		return nil
 	}
 	return &control.Lease{ID: id}
+}
+
+// announced is the empty record of a place whose changes are told to subscribers;
+// nil for every other.
+func announced(p place) control.Record {
+	switch {
+	case p.role == schema.Tasks:
+		return &control.Task{ID: p.partition}
+	case p.role == schema.Instances && p.sort == itemDescription:
+		return &control.Instance{ID: p.partition}
+	case p.role == schema.Instances && p.sort == itemLedger:
+		return &control.Ledger{ID: p.partition}
+	case p.role == schema.Catalog:
+		if cluster, ok := strings.CutPrefix(p.partition, eventsStart); ok {
+			return &control.ServiceEvents{Cluster: cluster, Service: p.sort}
+		}
+	}
+	return nil
 }
 
 // key is the place as the key attributes of its table.

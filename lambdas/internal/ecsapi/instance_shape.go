@@ -64,7 +64,7 @@ func (h *Handler) showInstance(v *control.InstanceView, tags bool) instanceShape
 		RemainingResources:  remaining(v),
 		VersionInfo:         versionShape{AgentVersion: v.AgentVersion, AgentHash: v.AgentHash},
 		Attributes:          []taskdef.Attribute{}, Attachments: []struct{}{},
-		Tags: tagList(v.Instance.Tags, tags), RegisteredAt: instant(v.RegisteredAt), Version: v.Ledger.Version,
+		Tags: tagList(v.Instance.Tags, tags), RegisteredAt: instant(v.RegisteredAt), Version: v.Revision(),
 	}
 	if v.DockerVersion != "" {
 		s.VersionInfo.DockerVersion = "DockerVersion: " + v.DockerVersion
