@@ -46,6 +46,8 @@ type Options struct {
 	LogDays int
 	// WaitingAlarm is the age of a waiting task that raises an alarm.
 	WaitingAlarm time.Duration
+	// FailedTasks adds the example rule: a queue of the tasks that failed.
+	FailedTasks bool
 	// AgentPolicies are ARNs of managed policies that the agent's role gets as
 	// well, for instance to pull images from ECR or to be managed by SSM.
 	AgentPolicies []string
@@ -82,6 +84,7 @@ func Read(context map[string]any, hostArch string) (Options, error) {
 	o.Retain = r.oneOf("removal", removal(!o.Local), removal(true), removal(false)) == removal(true)
 	o.LogDays = r.days("logDays", 30)
 	o.WaitingAlarm = r.duration("waitingAlarm", 15*time.Minute, time.Minute, 24*time.Hour)
+	o.FailedTasks = r.flag("failedTasks", false)
 	o.AgentPolicies = r.list("agentPolicies")
 	if !validName(o.Name) {
 		r.fault("name", "must start with a letter and have at most 40 letters, digits and hyphens")
@@ -151,7 +154,7 @@ const readOnly = "LONGSHORE_READ_ONLY"
 func givenByStack(variable string) bool {
 	switch variable {
 	case "LONGSHORE_REGION", "LONGSHORE_ACCOUNT", "LONGSHORE_PARTITION",
-		"LONGSHORE_STACK_NAME", "LONGSHORE_COMMAND_QUEUE_NAME_START", readOnly:
+		"LONGSHORE_STACK_NAME", "LONGSHORE_COMMAND_QUEUE_NAME_START", "LONGSHORE_EVENT_BUS_NAME", readOnly:
 		return true
 	}
 	return strings.HasSuffix(variable, "_TABLE") || strings.HasSuffix(variable, "_URL")

@@ -101,8 +101,9 @@ func TestAlarms_WatchWhatExists(t *testing.T) {
 		want["AWS/SQS QueueName {"+q+".QueueName}"] = []string{"ApproximateAgeOfOldestMessage"}
 		want["AWS/SQS QueueName {"+q+"Dead.QueueName}"] = []string{"ApproximateNumberOfMessagesVisible"}
 	}
+	want["AWS/SQS QueueName {EventsQueueDead.QueueName}"] = []string{"ApproximateNumberOfMessagesVisible"}
 	for f, more := range map[string][]string{"Api": {"Url5xxCount"}, "Readapi": {"Url5xxCount"}, "Admission": nil,
-		"Statechange": nil, "Reaper": {"Invocations"}, "Services": nil, "Audit": nil} {
+		"Statechange": nil, "Reaper": {"Invocations"}, "Services": nil, "Events": {"IteratorAge"}, "Audit": nil} {
 		want["AWS/Lambda FunctionName {"+f+"}"] = append([]string{"Errors", "Throttles"}, more...)
 	}
 	for key, metrics := range want {

@@ -5,11 +5,15 @@ import (
 	"time"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatch"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awssqs"
 	"github.com/aws/jsii-runtime-go"
 
 	"github.com/longshore-run/longshore/infra/construct/alarm"
 	"github.com/longshore-run/longshore/infra/construct/queue"
 )
+
+// eventsBehind is how late a state change may be told.
+const eventsBehind = 5 * time.Minute
 
 // alarms lists every alarm. docs/runbooks has a page for each, and
 // infra/testdata/alarms.txt their names.
@@ -27,6 +31,7 @@ func (s *Stack) alarms() []alarm.Alarm {
 	} {
 		out = append(out, s.queueAlarms(q.name, q.queue, q.age)...)
 	}
+	out = append(out, deadLetters(events, s.eventsDead))
 	for _, name := range Functions() {
 		out = append(out, s.functionAlarms(name)...)
 	}
@@ -34,23 +39,25 @@ func (s *Stack) alarms() []alarm.Alarm {
 }
 
 func (s *Stack) queueAlarms(name string, q queue.Queue, age time.Duration) []alarm.Alarm {
-	metric := func(minutes float64) *awscloudwatch.MetricOptions {
-		return &awscloudwatch.MetricOptions{
-			Statistic: jsii.String("Maximum"),
-			Period:    alarm.Period(time.Duration(minutes) * time.Minute),
-		}
-	}
-	return []alarm.Alarm{{
-		Name:      name + "-dead-letters",
-		Says:      fmt.Sprintf("Messages of the %s queue could not be processed and were put aside.", name),
-		Metric:    q.Dead.MetricApproximateNumberOfMessagesVisible(metric(5)),
-		Threshold: 1, Of: 1, Periods: 1,
-	}, {
+	return []alarm.Alarm{deadLetters(name, q.Dead), {
 		Name:      name + "-queue-age",
 		Says:      fmt.Sprintf("Messages wait in the %s queue for %s or longer.", name, age),
-		Metric:    q.MetricApproximateAgeOfOldestMessage(metric(1)),
+		Metric:    q.MetricApproximateAgeOfOldestMessage(most(time.Minute)),
 		Threshold: age.Seconds(), Of: 3, Periods: 3,
 	}}
+}
+
+func most(period time.Duration) *awscloudwatch.MetricOptions {
+	return &awscloudwatch.MetricOptions{Statistic: jsii.String("Maximum"), Period: alarm.Period(period)}
+}
+
+func deadLetters(name string, dead awssqs.IQueue) alarm.Alarm {
+	return alarm.Alarm{
+		Name:      name + "-dead-letters",
+		Says:      fmt.Sprintf("Messages of the %s queue could not be processed and were put aside.", name),
+		Metric:    dead.MetricApproximateNumberOfMessagesVisible(most(5 * time.Minute)),
+		Threshold: 1, Of: 1, Periods: 1,
+	}
 }
 
 func (s *Stack) functionAlarms(name string) []alarm.Alarm {
@@ -74,6 +81,13 @@ func (s *Stack) functionAlarms(name string) []alarm.Alarm {
 			Says:      fmt.Sprintf("Callers of %s got answers of 500 and above.", name),
 			Metric:    f.Metric(jsii.String("Url5xxCount"), sum),
 			Threshold: 1, Of: 1, Periods: 1,
+		})
+	case events:
+		out = append(out, alarm.Alarm{
+			Name:      "events-behind",
+			Says:      fmt.Sprintf("State changes are told %s late or later.", eventsBehind),
+			Metric:    f.Metric(jsii.String("IteratorAge"), most(time.Minute)),
+			Threshold: float64(eventsBehind.Milliseconds()), Of: 3, Periods: 3,
 		})
 	case reaper:
 		out = append(out, alarm.Alarm{

@@ -27,6 +27,7 @@ func defaults() setting.Control {
 		TasksTable: "{TasksTable}", InstancesTable: "{InstancesTable}", LeasesTable: "{LeasesTable}", CatalogTable: "{CatalogTable}",
 		AdmissionQueueURL: "{AdmissionQueue}", AdmissionDeadQueueURL: "{AdmissionQueueDead}", ReportsQueueURL: "{ReportsQueue}", ReportsDeadQueueURL: "{ReportsQueueDead}",
 		HeartbeatsQueueURL: "{HeartbeatsQueue}", HeartbeatsDeadQueue: "{HeartbeatsQueueDead}", ServicesQueueURL: "{ServicesQueue}",
+		EventsDeadQueueURL: "{EventsQueueDead}", EventBusName: "{EventBus}",
 		CommandQueueNameStart: "longshore-cmd-",
 		HeartbeatEvery:        time.Minute, SuspectAfter: 3 * time.Minute, ReapAfter: 10 * time.Minute, BlackoutMax: time.Hour,
 		StarvationAge: 2 * time.Minute, EarmarkFor: 10 * time.Minute, RefusalMemory: 5 * time.Minute,

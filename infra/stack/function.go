@@ -23,12 +23,13 @@ const (
 	statechange = "statechange"
 	reaper      = "reaper"
 	services    = "services"
+	events      = "events"
 	audit       = "audit"
 )
 
 // Functions lists them in the order they are shown.
 func Functions() []string {
-	return []string{api, readapi, admission, statechange, reaper, services, audit}
+	return []string{api, readapi, admission, statechange, reaper, services, events, audit}
 }
 
 // Code is the folder of a function's binary: readapi is api's with another role.
@@ -47,14 +48,14 @@ const spare = 5 * time.Second
 var timeouts = map[string]time.Duration{
 	api: 25 * time.Second, readapi: 25 * time.Second,
 	admission: 60 * time.Second, statechange: 30 * time.Second,
-	reaper: 55 * time.Second, services: 30 * time.Second,
+	reaper: 55 * time.Second, services: 30 * time.Second, events: 60 * time.Second,
 	audit: 10 * time.Minute, // it reads every task up to three times
 }
 
 // memories set the share of a processor too: at 1769 MiB it is one whole.
 // Admission plans over thousands of tasks in memory, so it gets most.
 var memories = map[string]int{
-	api: 512, readapi: 512, admission: 1769, statechange: 512, reaper: 512, services: 512,
+	api: 512, readapi: 512, admission: 1769, statechange: 512, reaper: 512, services: 512, events: 512,
 	audit: 1769,
 }
 
@@ -72,6 +73,7 @@ func (s *Stack) addFunctions() {
 		statechange: "Longshore: takes in reports, registrations and heartbeats",
 		reaper:      "Longshore: reaps silent instances and sweeps up what was lost, each minute",
 		services:    "Longshore: keeps services at their desired count",
+		events:      "Longshore: publishes committed state changes to the event bus",
 		audit:       "Longshore: recomputes every ledger from its tasks, each night",
 	}
 	s.functions = map[string]function.Function{}
@@ -110,6 +112,8 @@ func (s *Stack) control(name string) setting.Control {
 	c.HeartbeatsDeadQueue = *s.heartbeats.Dead.QueueUrl()
 	c.ServicesQueueURL = *s.services.QueueUrl()
 	c.CommandQueueNameStart = s.option.CommandQueueStart()
+	c.EventsDeadQueueURL = *s.eventsDead.QueueUrl()
+	c.EventBusName = *s.bus.EventBusName()
 	c.RegisterRoles = s.registerRoles()
 	return c
 }
@@ -148,6 +152,7 @@ func (s *Stack) addSources() {
 		"Services": s.functions[services].Reads(s.Stack, "ServicesSource", s.services,
 			function.Source{Batch: 10, Concurrency: 5, Partial: true}),
 	}
+	s.addStreams()
 	target := func(name string) *[]awsevents.IRuleTarget {
 		return &[]awsevents.IRuleTarget{awseventstargets.NewLambdaFunction(s.functions[name].Function, nil)}
 	}

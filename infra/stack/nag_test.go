@@ -25,6 +25,7 @@ var accepted = []struct {
 	{commands, "AdmissionRole", "sends to any instance: the one it gave a task to"},
 	{commands, "StatechangeRole", "makes the queue of an instance that registers, and answers every instance"},
 	{commands, "ReaperRole", "repeats commands to any instance, and deletes the queue of one deregistered a day ago"},
+	{"AwsSolutions-SQS3", "EventsQueueDead", "is itself where the changes go that could not be told; no queue stands before it"},
 	{commands, "ServicesRole", "sends to any instance: stops of surplus copies"},
 }
 

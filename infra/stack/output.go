@@ -37,6 +37,12 @@ func (s *Stack) addOutputs() {
 		out(title(name)+"FunctionName", "Function "+name, s.functions[name].FunctionName())
 		out(title(name)+"LogGroupName", "Log of "+name, s.functions[name].Log.LogGroupName())
 	}
+	out("EventBusName", "Bus of the state changes", s.bus.EventBusName())
+	out("EventBusArn", "The same, for rules in other stacks", s.bus.EventBusArn())
+	out("EventsDeadQueueUrl", "Where changes that could not be told are", s.eventsDead.QueueUrl())
+	if s.failed != nil {
+		out("FailedTasksQueueUrl", "Ends of tasks with an exit code that is not zero", s.failed.QueueUrl())
+	}
 	out("AgentRoleName", "Role of the machines' agents", s.agent.Role.RoleName())
 	out("AgentRoleArn", "The same, for hybrid activations", s.agent.Role.RoleArn())
 	out("AgentInstanceProfileName", "Instance profile for EC2", s.agent.Profile.InstanceProfileName())

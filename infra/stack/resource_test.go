@@ -1,7 +1,11 @@
 package stack_test
 
 import (
+	"encoding/json"
+	"errors"
 	"maps"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -171,7 +175,7 @@ func TestTransport_IsEncryptedOnEveryQueueAndTheTopicExceptOnAnEmulator(t *testi
 			want["{"+plain(id)+"}"] = true
 		}
 	}
-	if got := closed(real); !maps.Equal(got, want) || len(got) != 9 {
+	if got := closed(real); !maps.Equal(got, want) || len(got) != 10 {
 		t.Errorf("closed to plain http: %v\nwant %v", got, want)
 	}
 	if got := closed(local); len(got) != 0 {
@@ -212,6 +216,80 @@ func TestEventSources_SayWhichMessagesFailedExceptAdmission(t *testing.T) {
 		delete(got, "Tags")
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %v\nwant %v", c.name, got, want)
+		}
+	}
+}
+
+func TestStreams_AreReadInOrderAndLoseNothingInSilence(t *testing.T) {
+	written := `{"eventName":["INSERT","MODIFY"]}`
+	for name, filter := range map[string]string{
+		"Tasks": written, "Instances": written,
+		"Catalog": `{"eventName":["INSERT","MODIFY"],"dynamodb":{"Keys":{"pk":{"S":[{"prefix":"service-events#"}]}}}}`,
+	} {
+		_, table := real.one(t, "AWS::DynamoDB::Table", name+"Table")
+		if got := text(table.Properties["StreamSpecification"]); got != `{"StreamViewType":"NEW_AND_OLD_IMAGES"}` {
+			t.Errorf("%s: stream %s", name, got)
+		}
+		_, r := real.one(t, "AWS::Lambda::EventSourceMapping", name+"Stream")
+		got := map[string]string{}
+		for property, value := range r.Properties {
+			if property != "Tags" {
+				got[property] = text(value)
+			}
+		}
+		criteria := r.Properties["FilterCriteria"].(map[string]any)["Filters"].([]any)
+		if len(criteria) != 1 || !sameJSON(t, text(criteria[0].(map[string]any)["Pattern"]), filter) {
+			t.Errorf("%s: filters %v", name, criteria)
+		}
+		delete(got, "FilterCriteria")
+		want := map[string]string{
+			"EventSourceArn": "{" + name + "Table.StreamArn}", "FunctionName": "{Events}", "BatchSize": "100", "StartingPosition": "TRIM_HORIZON",
+			"MaximumRecordAgeInSeconds": "43200", "BisectBatchOnFunctionError": "true", "FunctionResponseTypes": `["ReportBatchItemFailures"]`,
+			"DestinationConfig": `{"OnFailure":{"Destination":{"Fn::GetAtt":["` + id(t, "AWS::SQS::Queue", "EventsQueueDead") + `","Arn"]}}}`,
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("%s: %v\nwant %v", name, got, want)
+		}
+	}
+	if _, leases := real.one(t, "AWS::DynamoDB::Table", "LeasesTable"); leases.Properties["StreamSpecification"] != nil {
+		t.Error("each heartbeat would be a record of a stream")
+	}
+}
+
+func id(t *testing.T, kind, name string) string {
+	t.Helper()
+	id, _ := real.one(t, kind, name)
+	return id
+}
+
+func sameJSON(t *testing.T, a, b string) bool {
+	t.Helper()
+	var x, y any
+	if err := errors.Join(json.Unmarshal([]byte(a), &x), json.Unmarshal([]byte(b), &y)); err != nil {
+		t.Fatal(err)
+	}
+	return reflect.DeepEqual(x, y)
+}
+
+func TestExampleRule_IsTheOneOfTheExamplesAndOnlyThereIfWanted(t *testing.T) {
+	file, err := os.ReadFile(filepath.Join("..", "..", "examples", "events", "failed-tasks.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rule := second.one(t, "AWS::Events::Rule", "FailedTasks")
+	if got := text(rule.Properties["EventPattern"]); !sameJSON(t, got, string(file)) {
+		t.Errorf("pattern %s", got)
+	}
+	targets := list(rule.Properties["Targets"])
+	if len(targets) != 1 || text(targets[0].(map[string]any)["Arn"]) != "{FailedTasksQueue.Arn}" || text(rule.Properties["EventBusName"]) != "{EventBus}" {
+		t.Errorf("rule %v", rule.Properties)
+	}
+	if text(second.Outputs["FailedTasksQueueUrl"].Value) != "{FailedTasksQueue}" {
+		t.Errorf("outputs %v", second.Outputs)
+	}
+	for _, id := range real.all("AWS::Events::Rule") {
+		if strings.HasPrefix(id, "FailedTasks") {
+			t.Error("the example is deployed though nobody asked for it")
 		}
 	}
 }

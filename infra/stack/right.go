@@ -45,8 +45,36 @@ func (s *Stack) allow(name string) []identity.Statement {
 			allowed(s.tables[schema.Tasks].TableArn(), "dynamodb:Scan"),
 			allowed(s.tables[schema.Instances].TableArn(), "dynamodb:Scan"),
 			s.send(s.admission.QueueArn(), s.services.QueueArn()))
+	case events:
+		return join(s.load(schema.Instances, schema.Leases, schema.Catalog),
+			s.follow(),
+			allowed(s.bus.EventBusArn(), "events:PutEvents"),
+			s.send(s.eventsDead.QueueArn()))
 	}
 	return nil
+}
+
+// load allows reading of items whose keys are known, and nothing else.
+func (s *Stack) load(roles ...string) []identity.Statement {
+	var tables []*string
+	for _, role := range roles {
+		tables = append(tables, s.tables[role].TableArn())
+	}
+	return []identity.Statement{{Actions: []string{"dynamodb:GetItem", "dynamodb:BatchGetItem"}, Resources: tables}}
+}
+
+// follow is what Lambda's poller does on the streams with the function's role.
+func (s *Stack) follow() []identity.Statement {
+	var streams []*string
+	for _, t := range schema.Tables() {
+		if t.Streamed {
+			streams = append(streams, s.tables[t.Role].TableStreamArn())
+		}
+	}
+	return []identity.Statement{{
+		Actions:   []string{"dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator", "dynamodb:ListStreams"},
+		Resources: streams,
+	}}
 }
 
 // read allows reading of tables and of each of their indexes by name.

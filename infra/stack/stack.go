@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsevents"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssns"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awssqs"
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
 
@@ -30,6 +32,9 @@ type Stack struct {
 	tables map[string]table.Table // by schema role
 
 	admission, reports, heartbeats, services queue.Queue
+	eventsDead                               awssqs.Queue
+	bus                                      awsevents.EventBus
+	failed                                   awssqs.Queue // of the example rule, nil without it
 
 	functions map[string]function.Function
 	urls      map[string]awslambda.FunctionUrl
@@ -56,6 +61,7 @@ func New(scope constructs.Construct, o option.Options) *Stack {
 		s.tables[t.Role] = table.New(s.Stack, title(t.Role)+"Table", t, o.Retain)
 	}
 	s.addQueues()
+	s.addBus()
 	s.agent = identity.NewAgent(s.Stack, "Agent", identity.AgentProps{
 		Reports:         s.reports.QueueArn(),
 		Heartbeats:      s.heartbeats.QueueArn(),

@@ -93,7 +93,7 @@ func synthesize(dir string) error {
 			"longshore:name": "Harbor", "longshore:architecture": "x86_64", "longshore:dist": dist,
 			"longshore:logDays": "90", "longshore:waitingAlarm": "1h",
 			"longshore:agentPolicies": "arn:aws:iam::aws:policy/AmazonEC2ContainerRegistryReadOnly",
-			"longshore:registerRoles": "*,AROAEXAMPLE",
+			"longshore:registerRoles": "*,AROAEXAMPLE", "longshore:failedTasks": "true",
 		},
 	} {
 		o, err := option.Read(context, "amd64")

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslambdaeventsources"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslogs"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssqs"
 	"github.com/aws/constructs-go/constructs/v10"
@@ -115,6 +116,39 @@ func (f Function) Reads(scope constructs.Construct, id string, queue awssqs.IQue
 		props.MaxBatchingWindow = seconds(s.Window)
 	}
 	return awslambda.NewEventSourceMapping(scope, &id, props)
+}
+
+// Stream is how a function reads a table's stream.
+type Stream struct {
+	ARN   *string
+	Batch int
+	// MaxAge is how long a record is tried again, with those that follow it in its
+	// shard, before Lambda tells Dead of it and goes on.
+	MaxAge time.Duration
+	Dead   awssqs.IQueue
+	// Patterns say which records are delivered; any one that matches is enough.
+	Patterns []map[string]any
+}
+
+// ReadsStream wakes the function with records of a stream, in the order of each
+// shard, from the oldest that is there. The function says which one it could not
+// do; a call that fails as a whole is tried again in halves.
+func (f Function) ReadsStream(scope constructs.Construct, id string, s Stream) awslambda.EventSourceMapping {
+	var filters []*map[string]any
+	for _, p := range s.Patterns {
+		filters = append(filters, awslambda.FilterCriteria_Filter(&p))
+	}
+	return awslambda.NewEventSourceMapping(scope, &id, &awslambda.EventSourceMappingProps{
+		Target:                  f.Function,
+		EventSourceArn:          s.ARN,
+		StartingPosition:        awslambda.StartingPosition_TRIM_HORIZON,
+		BatchSize:               jsii.Number(s.Batch),
+		MaxRecordAge:            seconds(s.MaxAge),
+		BisectBatchOnError:      jsii.Bool(true),
+		ReportBatchItemFailures: jsii.Bool(true),
+		OnFailure:               awslambdaeventsources.NewSqsDlq(s.Dead),
+		Filters:                 &filters,
+	})
 }
 
 func architecture(goarch string) awslambda.Architecture {

@@ -40,11 +40,16 @@ type Queue struct {
 
 // New adds a queue to scope.
 func New(scope constructs.Construct, id string, p Props) Queue {
-	dead := awssqs.NewQueue(scope, jsii.String(id+"Dead"), props(p, deadRetention))
+	dead := NewDead(scope, id+"Dead", p)
 	main := props(p, p.Retention)
 	main.VisibilityTimeout = seconds(p.Visibility)
 	main.DeadLetterQueue = &awssqs.DeadLetterQueue{Queue: dead, MaxReceiveCount: jsii.Number(p.MaxReceive)}
 	return Queue{Queue: awssqs.NewQueue(scope, &id, main), Dead: dead}
+}
+
+// NewDead adds a queue for what could not be done alone: of a stream, say.
+func NewDead(scope constructs.Construct, id string, p Props) awssqs.Queue {
+	return awssqs.NewQueue(scope, &id, props(p, deadRetention))
 }
 
 func props(p Props, retention time.Duration) *awssqs.QueueProps {

@@ -23,7 +23,7 @@ type Table struct {
 // New adds a table to scope. It uses the plain Table, not TableV2: the latter
 // becomes a global table, which emulators do not know.
 func New(scope constructs.Construct, id string, t schema.Table, retain bool) Table {
-	made := awsdynamodb.NewTable(scope, &id, &awsdynamodb.TableProps{
+	props := &awsdynamodb.TableProps{
 		PartitionKey: attribute(t.Key.Partition),
 		SortKey:      attribute(t.Key.Sort),
 		BillingMode:  awsdynamodb.BillingMode_PAY_PER_REQUEST,
@@ -34,7 +34,11 @@ func New(scope constructs.Construct, id string, t schema.Table, retain bool) Tab
 		TimeToLiveAttribute: jsii.String(schema.TTL),
 		DeletionProtection:  &retain,
 		RemovalPolicy:       removal(retain),
-	})
+	}
+	if t.Streamed {
+		props.Stream = awsdynamodb.StreamViewType_NEW_AND_OLD_IMAGES
+	}
+	made := awsdynamodb.NewTable(scope, &id, props)
 	out := Table{Table: made}
 	for _, index := range t.Indexes {
 		made.AddGlobalSecondaryIndex(&awsdynamodb.GlobalSecondaryIndexProps{
