@@ -71,7 +71,7 @@ func sameCode(a, b *int) bool { return a == b || a != nil && b != nil && *a == *
 // incarnation, is between it and us.
 func instanceChanged(a, b *Instance) bool {
 	return a.Cluster != b.Cluster || a.EC2InstanceID != b.EC2InstanceID || a.Zone != b.Zone || a.AgentVersion != b.AgentVersion ||
-		a.AgentHash != b.AgentHash || a.DockerVersion != b.DockerVersion || !a.RegisteredAt.Equal(b.RegisteredAt) || !maps.Equal(a.Attributes, b.Attributes)
+		a.AgentHash != b.AgentHash || a.DockerVersion != b.DockerVersion || !a.RegisteredAt.Equal(b.RegisteredAt) || !maps.Equal(a.Attributes, b.Attributes) || !maps.Equal(a.Custom, b.Custom)
 }
 
 // ledgerChanged: its status, whether its agent is connected, what it has and what

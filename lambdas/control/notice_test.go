@@ -26,7 +26,7 @@ var told = map[Kind]map[string]bool{
 	},
 	InstanceKind: {
 		"Cluster": true, "EC2InstanceID": true, "Zone": true, "Attributes": true, "AgentVersion": true, "AgentHash": true, "DockerVersion": true, "RegisteredAt": true,
-		"ID": false, "Version": false, "Identity": false, "Incarnation": false, "Replacing": false, "Tags": false, "WireVersions": false, "GoneAt": false, "ExpiresAt": false,
+		"Custom": true, "Foreign": false, "ID": false, "Version": false, "Identity": false, "Incarnation": false, "Replacing": false, "Tags": false, "WireVersions": false, "GoneAt": false, "ExpiresAt": false,
 	},
 	LedgerKind: {
 		"Status": true, "Connected": true, "Epoch": true, "Registered": true, "Held": true,
