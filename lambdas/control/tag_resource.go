@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -45,8 +46,10 @@ type tagged struct {
 	missing func() error
 }
 
+const resourceNotFoundException = "ResourceNotFoundException"
+
 func resourceNotFound(what string) error {
-	return fault.New(fault.NotFound, "The specified %s was not found.", what).WithCode("ResourceNotFoundException")
+	return fault.New(fault.NotFound, "The specified %s was not found.", what).WithCode(resourceNotFoundException)
 }
 
 // taggedOf finds the record of a resource, which is not loaded yet.
@@ -107,6 +110,10 @@ func (c *Control) TagsOf(ctx context.Context, r Resource) (map[string]string, er
 		return nil, err
 	}
 	if err := x.load(ctx, c.Store); err != nil {
+		// ListTagsForResource has no exception of its own for it.
+		if f, ok := errors.AsType[*fault.Error](err); ok && f.Code == resourceNotFoundException {
+			f.Code = InvalidParameterException
+		}
 		return nil, fmt.Errorf("list tags: %w", err)
 	}
 	return *x.tags, nil

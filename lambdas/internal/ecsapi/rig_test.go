@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -74,7 +75,7 @@ func newRig(t *testing.T, given ...string) *rig {
 		Pause: func(context.Context, int) {},
 	}
 	r.handler = ecsapi.New(r.control)
-	server := httptest.NewServer(r.handler)
+	server := httptest.NewServer(judged(t, r.handler))
 	t.Cleanup(server.Close)
 	r.url = server.URL
 	r.ecs = ecs.New(ecs.Options{
@@ -87,6 +88,26 @@ func newRig(t *testing.T, given ...string) *rig {
 		}
 	})
 	return r
+}
+
+// judge, where a lane has one, tells what is wrong with an answer.
+var judge func(operation string, status int, header http.Header, body []byte) []string
+
+// judged passes on what a handler answers, and lets it be judged.
+func judged(t *testing.T, h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer := httptest.NewRecorder()
+		h.ServeHTTP(answer, r)
+		operation, ecss := strings.CutPrefix(r.Header.Get("X-Amz-Target"), "AmazonEC2ContainerServiceV20141113.")
+		if judge != nil && ecss && r.Method == http.MethodPost {
+			for _, violation := range judge(operation, answer.Code, answer.Header(), answer.Body.Bytes()) {
+				t.Errorf("answer: %s\n%.500s", violation, answer.Body)
+			}
+		}
+		maps.Copy(w.Header(), answer.Header())
+		w.WriteHeader(answer.Code)
+		_, _ = w.Write(answer.Body.Bytes())
+	})
 }
 
 // post sends a body to an operation as it stands.
