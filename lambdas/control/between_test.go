@@ -215,3 +215,58 @@ func TestHeartbeat_ASuspectOfAnOldEpochIsFencedNotConnected(t *testing.T) {
 		t.Fatalf("lease %+v", w.Lease(e.id))
 	}
 }
+
+// The reaper closes a task that still runs there between an inventory's reading
+// and its end: the inventory that listed it is not a clean one (I7).
+func TestJudge_WhatIsClosedMeanwhileStillRuns(t *testing.T) {
+	w := controltest.NewWorld(t)
+	e := host(t, w, "i")
+	id := e.running()
+	listed := e.lists(id, 1, wire.PhaseRunning)
+	e.raised(control.ReapedCause)
+	e.epoch = w.Ledger(e.id).Epoch
+	w.Clock.Move(time.Second)
+	store := w.Store
+	e.meanwhile("Load", 3, func() {
+		w.Memory.CatchUp()
+		if err := w.CloseOlder(ctx, e.id); err != nil {
+			t.Fatal(err)
+		}
+	})
+	e.heard(e.beat(listed))
+	w.Store = store
+	if got := w.Task(id); got.LastStatus != task.Stopped {
+		t.Fatalf("nothing was closed meanwhile: %+v", got)
+	}
+	if l, lease := w.Ledger(e.id), w.Lease(e.id); l.Connected || lease.Stage != control.StageFenced {
+		t.Fatalf("its container runs, and it takes work: ledger %+v lease %+v", l, lease)
+	}
+	e.beats(listed) // it is told to stop it
+	e.beats()
+	if l := w.Ledger(e.id); !l.Connected {
+		t.Fatalf("it runs nothing that is closed, and takes no work: %+v", l)
+	}
+}
+
+// A report of the new incarnation may overtake the inventory that adopts its task:
+// its n stands (I5).
+func TestJudge_AdoptionKeepsTheNOfAReportThatOvertookIt(t *testing.T) {
+	w := controltest.NewWorld(t)
+	e := host(t, w, "i")
+	id := e.running()
+	old := e.lists(id, 1, wire.PhaseRunning)
+	w.Clock.Move(5 * time.Minute)
+	e.incarnation, e.n = "inc-2", 0
+	e.registers()
+	e.welcomed()
+	w.Clock.Move(time.Second)
+	late := e.beat(old)
+	r := e.report(id, 1, task.Running)
+	if err := w.IngestReport(ctx, e.sender(), r); err != nil {
+		t.Fatal(err)
+	}
+	e.heard(late)
+	if got := w.Task(id); got.Epoch != e.epoch || got.N != r.N {
+		t.Fatalf("adopted with n %d after a report with n %d: %+v", got.N, r.N, got)
+	}
+}

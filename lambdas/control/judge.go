@@ -40,6 +40,7 @@ const (
 	stopIt   answer = "stop"    // it is known to have ended, and runs
 	ackIt    answer = "ack"     // its end is known
 	unknown  answer = "unknown" // nobody here knows it: kept, and alarms (I12)
+	leaveIt  answer = "leave"   // it is left to its closing (I8)
 )
 
 // judgement compares one inventory with the tables.
@@ -55,6 +56,7 @@ type judgement struct {
 	room     bool
 	running  int  // listed as not ended, and known to have ended
 	unknowns int  // nobody here knows
+	older    int  // listed as not ended, of an older epoch: left to their closing
 	settled  bool // nothing is left to be done about this inventory
 }
 
@@ -280,6 +282,8 @@ func (j *judgement) inventory(tasks listed) {
 		case unknown:
 			j.unknowns++
 			j.c.Log.Error("container unknown here: it is kept, and its instance fenced", logkey.Task, e.Task, logkey.Attempt, e.Attempt, logkey.Epoch, e.Epoch, logkey.Instance, j.in.ID)
+		case leaveIt:
+			j.older++
 		case noAnswer:
 		}
 	}
@@ -290,8 +294,10 @@ func (j *judgement) inventory(tasks listed) {
 func (j *judgement) entry(t *Task, e wire.Entry) answer {
 	here := t.Version > 0 && t.LastStatus.Open() && t.Instance == j.ledger.ID && t.Attempt == e.Attempt
 	switch {
+	case here && t.Epoch < j.ledger.Epoch && e.Phase != wire.PhaseEnded:
+		return leaveIt
 	case here && t.Epoch < j.ledger.Epoch:
-		return noAnswer // left to its closing (I8)
+		return noAnswer // its report ends it, or its closing (I8)
 	case here && (e.Phase == wire.PhaseEnded || e.Phase == wire.PhaseRunning && t.LastStatus == task.Pending):
 		return resyncIt // an inventory never changes a status
 	case here:
@@ -363,7 +369,8 @@ func (j *judgement) finish(ctx context.Context) error {
 // stage is where the whole inventory leaves the instance.
 func (j *judgement) stage(w *changes) (connected bool) {
 	lease, l := j.lease, j.ledger
-	clean := j.running == 0 && j.unknowns == 0 && l.Stale == 0 && lease.Impaired.IsZero() && l.Status != Inactive && lease.Alternations < clonesReturn && !lease.cordoned(j.now)
+	// What this inventory left to its closing may be closed by now, and still runs.
+	clean := j.running == 0 && j.older == 0 && j.unknowns == 0 && l.Stale == 0 && lease.Impaired.IsZero() && l.Status != Inactive && lease.Alternations < clonesReturn && !lease.cordoned(j.now)
 	switch {
 	case clean && (lease.Stage == StageFenced || lease.Stage == StageSuspect):
 		setStage(lease, StageConnected, "", j.now)
@@ -381,8 +388,8 @@ func (j *judgement) stage(w *changes) (connected bool) {
 		setStage(lease, StageFenced, reason, j.now)
 	case lease.Stage == StageFenced && j.running > 0:
 		setStage(lease, StageFenced, fmt.Sprintf("RETURNED: %d closed tasks still run there", j.running), j.now)
-	case lease.Stage == StageFenced && l.Stale > 0:
-		setStage(lease, StageFenced, fmt.Sprintf("RETURNED: %d tasks of an older epoch are not decided yet", l.Stale), j.now)
+	case lease.Stage == StageFenced && (l.Stale > 0 || j.older > 0):
+		setStage(lease, StageFenced, fmt.Sprintf("RETURNED: %d tasks of an older epoch are not decided yet", max(l.Stale, j.older)), j.now)
 	}
 	return false
 }

@@ -252,9 +252,13 @@ func setStage(lease *Lease, stage Stage, reason string, now time.Time) {
 	lease.Stage, lease.StageReason = stage, reason
 }
 
-// adopt takes a task of an older epoch into the current one for incarnation.
+// adopt takes a task of an older epoch into the current one for incarnation. A
+// report of that incarnation may have overtaken the inventory: its n stands (I5).
 func adopt(t *Task, l *Ledger, incarnation string, n int64) {
 	restamp(t, l)
+	if t.Incarnation == incarnation {
+		n = max(n, t.N)
+	}
 	t.Incarnation, t.N, t.Kept = incarnation, n, time.Time{}
 }
 
