@@ -99,9 +99,9 @@ build: need-go ## functions into dist/lambda/ARCH, agent into dist/agent/ARCH, l
 GENERATED = $$(git grep -l --untracked '"update-docs"' -- '*_test.go' | xargs -n1 dirname | sort -u | sed 's|^|./|')
 
 .PHONY: gen
-gen: need-go ## write the pages of docs/design that show tables of the code
+gen: need-go ## write the pages of docs that show tables and commands of the code
 	@go test -count=1 -run TheDocs $(GENERATED) -update-docs
-	@git status --short docs/design
+	@git status --short docs
 
 .PHONY: gen-check
 gen-check: need-go ## are those pages up to date? (test-unit asks it too)
@@ -110,6 +110,10 @@ gen-check: need-go ## are those pages up to date? (test-unit asks it too)
 .PHONY: build-here
 build-here: need-go
 	@tools/build "$$(go env GOARCH)"
+
+.PHONY: proxy-image
+proxy-image: need-docker build-here ## the image longshore-proxy, which re-signs for stock clients
+	@docker build -q -t longshore-proxy -f packaging/proxy/Dockerfile "dist/cli/$$(go env GOARCH)"
 
 .PHONY: tools
 tools: tools-python tools-node tools-golangci ## install every pinned tool into .tools

@@ -216,7 +216,8 @@ func (s *session) update(ctx context.Context, c *client.Client, in *ecs.UpdateSe
 func (s *session) untilStable(ctx context.Context, c *client.Client, begun *types.Service, timeout time.Duration) (now *types.Service, err error) {
 	line := s.statusLine()
 	defer line.keep()
-	name, mine, seen := aws.ToString(begun.ServiceArn), "", s.lastEvent(begun)
+	name, mine, seen := aws.ToString(begun.ServiceArn), "", map[string]bool{}
+	view.Events(begun, seen) // what was said before
 	if d := view.Primary(begun); d != nil {
 		mine = aws.ToString(d.Id)
 	}
@@ -226,7 +227,6 @@ func (s *session) untilStable(ctx context.Context, c *client.Client, begun *type
 			return false, err
 		}
 		for _, e := range view.Events(now, seen) {
-			seen = aws.ToTime(e.CreatedAt)
 			fmt.Fprintln(line.over(s.Err), "  "+view.Event(e))
 		}
 		text := view.Progress(now)
@@ -260,16 +260,6 @@ func because(why string) string {
 		return ""
 	}
 	return ": " + strings.TrimSuffix(why, ".")
-}
-
-func (s *session) lastEvent(v *types.Service) time.Time {
-	var last time.Time
-	for _, e := range v.Events {
-		if at := aws.ToTime(e.CreatedAt); at.After(last) {
-			last = at
-		}
-	}
-	return last
 }
 
 func (s *session) rollbackCommand() *cobra.Command {
@@ -380,14 +370,13 @@ func (s *session) sayings(ctx context.Context, name string, follow bool) error {
 		}
 		return output.Value(s.Out, f, v.Events)
 	}
-	var seen time.Time
+	seen := map[string]bool{}
 	return wait.Until(ctx, s.Every, 0, "nothing", func(ctx context.Context) (bool, error) {
 		v, err := s.service(ctx, c, name)
 		if err != nil {
 			return false, err
 		}
 		for _, e := range view.Events(v, seen) {
-			seen = aws.ToTime(e.CreatedAt)
 			if _, err := fmt.Fprintln(s.Out, view.Event(e)); err != nil {
 				return false, err
 			}

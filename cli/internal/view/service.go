@@ -89,9 +89,14 @@ func Stable(s *types.Service) bool {
 	return len(s.Deployments) == 1 && s.RunningCount == s.DesiredCount
 }
 
-// Events is a service's messages, oldest first, those after a time only.
-func Events(s *types.Service, after time.Time) []types.ServiceEvent {
-	out := slices.DeleteFunc(slices.Clone(s.Events), func(e types.ServiceEvent) bool { return !aws.ToTime(e.CreatedAt).After(after) })
+// Events is a service's messages, oldest first, without those seen before; it
+// adds them to seen.
+func Events(s *types.Service, seen map[string]bool) []types.ServiceEvent {
+	out := slices.DeleteFunc(slices.Clone(s.Events), func(e types.ServiceEvent) bool { return seen[aws.ToString(e.Id)] })
+	for _, e := range out {
+		seen[aws.ToString(e.Id)] = true
+	}
+	slices.Reverse(out) // the API has the newest first
 	slices.SortStableFunc(out, func(a, b types.ServiceEvent) int { return aws.ToTime(a.CreatedAt).Compare(aws.ToTime(b.CreatedAt)) })
 	return out
 }
