@@ -26,7 +26,7 @@ func defaults() setting.Control {
 		Region: "{AWS::Region}", Account: "{AWS::AccountId}", Partition: "{AWS::Partition}", StackName: "Longshore",
 		TasksTable: "{TasksTable}", InstancesTable: "{InstancesTable}", LeasesTable: "{LeasesTable}", CatalogTable: "{CatalogTable}",
 		AdmissionQueueURL: "{AdmissionQueue}", AdmissionDeadQueueURL: "{AdmissionQueueDead}", ReportsQueueURL: "{ReportsQueue}", ReportsDeadQueueURL: "{ReportsQueueDead}",
-		HeartbeatsQueueURL: "{HeartbeatsQueue}", HeartbeatsDeadQueue: "{HeartbeatsQueueDead}", ServicesQueueURL: "{ServicesQueue}",
+		HeartbeatsQueueURL: "{HeartbeatsQueue}", HeartbeatsDeadQueue: "{HeartbeatsQueueDead}", ServicesQueueURL: "{ServicesQueue}", ServicesDeadQueueURL: "{ServicesQueueDead}",
 		EventsDeadQueueURL: "{EventsQueueDead}", EventBusName: "{EventBus}",
 		CommandQueueNameStart: "longshore-cmd-",
 		HeartbeatEvery:        time.Minute, SuspectAfter: 3 * time.Minute, ReapAfter: 10 * time.Minute, BlackoutMax: time.Hour,

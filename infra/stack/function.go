@@ -111,6 +111,7 @@ func (s *Stack) control(name string) setting.Control {
 	c.HeartbeatsQueueURL = *s.heartbeats.QueueUrl()
 	c.HeartbeatsDeadQueue = *s.heartbeats.Dead.QueueUrl()
 	c.ServicesQueueURL = *s.services.QueueUrl()
+	c.ServicesDeadQueueURL = *s.services.Dead.QueueUrl()
 	c.CommandQueueNameStart = s.option.CommandQueueStart()
 	c.EventsDeadQueueURL = *s.eventsDead.QueueUrl()
 	c.EventBusName = *s.bus.EventBusName()

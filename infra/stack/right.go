@@ -36,10 +36,11 @@ func (s *Stack) allow(name string) []identity.Statement {
 			allowed(s.heartbeats.QueueArn(), "sqs:GetQueueAttributes"),
 			allowed(s.commandQueues(), "sqs:DeleteQueue"))
 	case services:
-		return join(s.readWrite(schema.Tasks, schema.Instances, schema.Catalog),
-			s.read(schema.Leases),
+		// It frees nothing on an instance: what it stops there, reports end.
+		return join(s.readWrite(schema.Tasks, schema.Catalog),
+			s.read(schema.Instances),
 			s.consume(s.services.QueueArn()),
-			s.send(s.admission.QueueArn(), s.commandQueues()))
+			s.send(s.services.Dead.QueueArn(), s.admission.QueueArn(), s.commandQueues()))
 	case audit: // it writes nothing but the books, and those only where it may repair
 		return join(s.readWrite(schema.Instances, schema.Catalog),
 			allowed(s.tables[schema.Tasks].TableArn(), "dynamodb:Scan"),

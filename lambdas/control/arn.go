@@ -47,3 +47,16 @@ func (c *Control) DefinitionARN(family string, number int) string {
 
 // NamedDefinitionARN is the ARN of family:revision.
 func (c *Control) NamedDefinitionARN(name string) string { return c.arn("task-definition/" + name) }
+
+// ServiceARN is a service's ARN, in ECS's long form.
+func (c *Control) ServiceARN(cluster, name string) string { return c.longARN("service", cluster, name) }
+
+// ServiceRevisionARN is the ARN of a service's revision.
+func (c *Control) ServiceRevisionARN(cluster, service, id string) string {
+	return c.arn("service-revision/" + cluster + "/" + service + "/" + id)
+}
+
+// ServiceDeploymentARN is the ARN of a row of a service's history.
+func (c *Control) ServiceDeploymentARN(cluster, service, id string) string {
+	return c.arn("service-deployment/" + cluster + "/" + service + "/" + id)
+}

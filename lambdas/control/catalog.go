@@ -113,14 +113,11 @@ func (c *Control) mustBeEmpty(ctx context.Context, cluster string) error {
 	case slices.ContainsFunc(ledgers, func(l *Ledger) bool { return l.Open > 0 }):
 		return refuse("ClusterContainsTasksException", "Tasks are active")
 	}
-	waiting, err := c.waitingTasks(ctx, cluster)
-	if err != nil {
-		return err
-	}
-	if slices.ContainsFunc(waiting, func(t *Task) bool { return t.Service != "" }) {
+	services, err := c.services(ctx, cluster)
+	if err == nil && len(services) > 0 {
 		return refuse("ClusterContainsServicesException", "Services are active")
 	}
-	return nil
+	return err
 }
 
 // emptyQueue ends tasks that wait in a deleted cluster. What fails or is too

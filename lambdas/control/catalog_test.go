@@ -63,16 +63,18 @@ func TestDeleteCluster_RefusesWhatIsNotEmptyAndEndsWhatWaits(t *testing.T) {
 	l := r.store.Ledgers()[in]
 	l.Status = control.Inactive
 	r.must(&l)
-	id := waiting.Tasks[0].ID
-	of := r.task(id)
-	of.Service = "web"
-	r.must(&of)
-	r.store.CatchUp()
-	_, err = r.DeleteCluster(ctx, "default")
-	wantCode(t, err, "ClusterContainsServicesException")
-	of.Service = ""
-	r.must(&of)
-	r.store.CatchUp()
+	for _, status := range []control.ServiceStatus{control.ServiceActive, control.ServiceDraining, control.ServiceInactive} {
+		of := &control.Service{Cluster: "default", Name: string(status), Status: status}
+		r.must(of)
+		if status == control.ServiceInactive {
+			break
+		}
+		_, err = r.DeleteCluster(ctx, "default")
+		wantCode(t, err, "ClusterContainsServicesException")
+		if err := r.store.Commit(ctx, control.Delete(of)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if _, err := r.DeleteCluster(ctx, "default"); err != nil {
 		t.Fatal(err)
 	}

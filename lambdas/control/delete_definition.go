@@ -226,9 +226,6 @@ func (c *Control) unusedByServices(ctx context.Context, cluster string, due map[
 			for _, d := range s.Deployments {
 				delete(due, DefinitionName(d.Family, d.Number))
 			}
-			if s.Stable != nil {
-				delete(due, DefinitionName(s.Stable.Family, s.Stable.Number))
-			}
 		}
 		if after = next; next == "" {
 			return true, nil

@@ -16,7 +16,8 @@ type ClusterView struct {
 	Cluster
 	Instances int // neither INACTIVE nor LOST
 	Tasks     TaskCount
-	Services  int // that have tasks
+	Services  int // ACTIVE
+	Draining  int // services
 }
 
 // countedAtMost bounds how many tasks one call reads to tell PENDING from
@@ -74,31 +75,39 @@ func (c *Control) countCluster(ctx context.Context, v *ClusterView) error {
 	if err != nil {
 		return err
 	}
-	for _, x := range n.of {
+	for _, x := range n {
 		v.Tasks.Running += x.Running
 		v.Tasks.Pending += x.Pending
 	}
 	waiting, err := c.countWaiting(ctx, v.Name)
 	v.Tasks.Pending += waiting
-	v.Services = len(n.services)
+	if err != nil {
+		return err
+	}
+	return c.countServices(ctx, v)
+}
+
+func (c *Control) countServices(ctx context.Context, v *ClusterView) error {
+	services, err := c.services(ctx, v.Name)
+	for _, s := range services {
+		if s.Status == ServiceActive {
+			v.Services++
+		} else {
+			v.Draining++
+		}
+	}
 	return err
 }
 
-// taskCounts is what countTasks found: counts by instance, and whose tasks.
-type taskCounts struct {
-	of       map[string]TaskCount
-	services map[string]bool
-}
-
-// countTasks counts the open tasks of instances. Their number is the ledger's
+// countTasks counts the open tasks of instances, by instance. Their number is the ledger's
 // own; which of them still pend is read through an index, and what that does not
 // show yet has only just been admitted: it pends.
-func (c *Control) countTasks(ctx context.Context, ledgers []*Ledger) (taskCounts, error) {
-	n := taskCounts{of: map[string]TaskCount{}, services: map[string]bool{}}
+func (c *Control) countTasks(ctx context.Context, ledgers []*Ledger) (map[string]TaskCount, error) {
+	n := map[string]TaskCount{}
 	var tasks []*Task
 	for _, l := range ledgers {
 		if l.Open == 0 || len(tasks) >= countedAtMost {
-			n.of[l.ID] = TaskCount{Running: l.Open}
+			n[l.ID] = TaskCount{Running: l.Open}
 			continue
 		}
 		ids, _, err := c.Store.TaskIDs(ctx, TaskQuery{OnInstance: l.ID}, Page{})
@@ -106,17 +115,14 @@ func (c *Control) countTasks(ctx context.Context, ledgers []*Ledger) (taskCounts
 			return n, err
 		}
 		tasks = append(tasks, tasksOf(ids)...)
-		n.of[l.ID] = TaskCount{Pending: l.Open}
+		n[l.ID] = TaskCount{Pending: l.Open}
 	}
 	if err := load(ctx, c.Store, tasks); err != nil {
 		return n, err
 	}
 	for _, t := range tasks {
-		if x, ok := n.of[t.Instance]; ok && t.LastStatus != task.Pending && t.LastStatus.Open() && x.Pending > 0 {
-			n.of[t.Instance] = TaskCount{x.Running + 1, x.Pending - 1}
-		}
-		if t.Service != "" && t.LastStatus.Open() {
-			n.services[t.Service] = true
+		if x, ok := n[t.Instance]; ok && t.LastStatus != task.Pending && t.LastStatus.Open() && x.Pending > 0 {
+			n[t.Instance] = TaskCount{x.Running + 1, x.Pending - 1}
 		}
 	}
 	return n, nil

@@ -82,7 +82,7 @@ func (c *Control) DescribeContainerInstances(ctx context.Context, cluster string
 		return nil, nil, fmt.Errorf("describe container instances: %w", err)
 	}
 	for i := range found {
-		found[i].Tasks = counts.of[found[i].ID]
+		found[i].Tasks = counts[found[i].ID]
 	}
 	return found, missing, nil
 }

@@ -13,7 +13,11 @@ const (
 	InvalidParameterException = "InvalidParameterException"
 	ClusterNotFoundException  = "ClusterNotFoundException"
 	ConflictException         = "ConflictException"
-	SerializationException    = "SerializationException"
+	ServiceNotFoundException  = "ServiceNotFoundException"
+	ServiceNotActiveException = "ServiceNotActiveException"
+
+	ServiceDeploymentNotFoundException = "ServiceDeploymentNotFoundException"
+	SerializationException             = "SerializationException"
 )
 
 // nameForm is what clusters, families and groups may be called.

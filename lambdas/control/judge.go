@@ -362,6 +362,7 @@ func (j *judgement) finish(ctx context.Context) error {
 	if err == nil && connected {
 		j.c.Log.InfoContext(ctx, "instance takes work", logkey.Instance, j.in.ID, logkey.Cluster, j.ledger.Cluster, logkey.Epoch, j.ledger.Epoch)
 		j.c.kick(ctx, Kick{Cluster: j.ledger.Cluster, Instance: j.in.ID})
+		j.c.kickServices(ctx, Kick{Cluster: j.ledger.Cluster}) // a DAEMON is to be there, too
 	}
 	return err
 }

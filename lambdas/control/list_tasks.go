@@ -44,6 +44,10 @@ func (c *Control) ListTasks(ctx context.Context, f TaskFilter, cursor Cursor, li
 	if f.Instance != "" {
 		records = append(records, in)
 	}
+	of := &Service{Cluster: f.Cluster, Name: f.Service}
+	if f.Service != "" {
+		records = append(records, of)
+	}
 	if err := c.Store.Load(ctx, records...); err != nil {
 		return nil, Cursor{}, fmt.Errorf("list tasks: %w", err)
 	}
@@ -52,6 +56,8 @@ func (c *Control) ListTasks(ctx context.Context, f TaskFilter, cursor Cursor, li
 		return nil, Cursor{}, clusterNotFound()
 	case f.Instance != "" && (in.Version == 0 || in.Cluster != f.Cluster):
 		return nil, Cursor{}, instanceNotFound()
+	case f.Service != "" && of.Version == 0:
+		return nil, Cursor{}, serviceNotFound()
 	case f.Desired != string(task.DesiredRunning) && f.Desired != string(task.DesiredStopped):
 		return []string{}, Cursor{}, nil
 	}

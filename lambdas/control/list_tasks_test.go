@@ -44,6 +44,7 @@ func fleet(t *testing.T) *apiRig {
 func TestListTasks_AnyCombinationOfFiltersAtAnyPageSize(t *testing.T) {
 	r, ctx := fleet(t), context.Background()
 	in := slices.Sorted(maps.Keys(r.store.Ledgers()))[0]
+	r.must(&control.Service{Cluster: "default", Name: "idle", Status: control.ServiceActive})
 	for _, f := range []control.TaskFilter{
 		{},
 		{Desired: "STOPPED"},
@@ -56,7 +57,7 @@ func TestListTasks_AnyCombinationOfFiltersAtAnyPageSize(t *testing.T) {
 		{StartedBy: "alice", Family: "web", Instance: in},
 		{Launch: "EXTERNAL"},
 		{Launch: "EXTERNAL", Family: "batch", StartedBy: "bob"},
-		{Service: "none"},
+		{Service: "idle"},
 	} {
 		f.Cluster = "default"
 		want := []string{}
@@ -93,6 +94,9 @@ func TestListTasks_ByService(t *testing.T) {
 	id := r.run(one(1)).Tasks[0].ID
 	got := r.task(id)
 	got.Service, got.Group = "web", "service:web"
+	_, _, err := r.ListTasks(ctx, control.TaskFilter{Cluster: "default", Service: "web"}, control.Cursor{}, 10)
+	wantCode(t, err, "ServiceNotFoundException")
+	r.must(&control.Service{Cluster: "default", Name: "web", Status: control.ServiceActive})
 	r.must(&got, &control.Live{Cluster: "default", Service: "web", Live: 1})
 	r.store.CatchUp()
 	ids, _, err := r.ListTasks(ctx, control.TaskFilter{Cluster: "default", Service: "web"}, control.Cursor{}, 10)

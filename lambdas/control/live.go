@@ -20,15 +20,19 @@ func countDown(live *Live, t *Task) []Write {
 
 func (r *Live) down(t *Task) {
 	r.Live--
+	if slices.Contains(blameless, t.StopCause) {
+		return
+	}
 	at := slices.IndexFunc(r.Failed, func(f Failed) bool { return f.Deployment == t.StartedBy })
-	switch {
-	case failed(t) && at < 0:
-		r.Failed = append(r.Failed, Failed{t.StartedBy, 1, 1, t.StoppedAt})
-	case failed(t):
-		f := r.Failed[at]
-		r.Failed[at] = Failed{f.Deployment, f.All + 1, f.InARow + 1, t.StoppedAt}
-	case at >= 0 && t.StartedAt.After(r.Failed[at].Last):
-		r.Failed[at].InARow = 0 // it was RUNNING since
+	if at < 0 {
+		at = len(r.Failed)
+		r.Failed = append(r.Failed, Failed{Deployment: t.StartedBy})
+	}
+	f := &r.Failed[at]
+	f.All++
+	f.Last = t.StoppedAt
+	if t.StartedAt.IsZero() {
+		f.InARow++
 	}
 }
 
@@ -43,20 +47,11 @@ func (r *Live) of(deployment string) Failed {
 }
 
 // blameless are the ends of which a deployment can not be the cause: somebody
-// wanted them, or the instance is to blame.
+// wanted them, or the instance is to blame. Whoever stops a task because it is
+// unhealthy counts it then.
 var blameless = []task.Cause{
-	task.UserCause, task.ServiceCause, task.LostCause, task.VanishedCause, task.FencedCause, task.ForcedDrainCause,
-	task.HostGoneCause, task.ClusterGoneCause, task.ConfirmedOff,
-}
-
-// failed says whether a STOPPED task of a service counts as a failure of its
-// deployment, as ECS counts them: it never was RUNNING, or was stopped because it
-// was unhealthy.
-func failed(t *Task) bool {
-	if t.StopCause == task.UnhealthyCause {
-		return true
-	}
-	return t.StartedAt.IsZero() && !slices.Contains(blameless, t.StopCause)
+	task.UserCause, task.ServiceCause, task.UnhealthyCause, task.LostCause, task.VanishedCause, task.FencedCause,
+	task.ForcedDrainCause, task.HostGoneCause, task.ClusterGoneCause, task.ConfirmedOff,
 }
 
 // lives are the live counts that one transaction changes, each once.

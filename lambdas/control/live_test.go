@@ -50,17 +50,18 @@ func TestLive_CountsWhatItsDeploymentIsToBlameFor(t *testing.T) {
 	for name, c := range map[string]struct {
 		stop   task.Cause
 		report func(w *controltest.World, r *wire.Report)
-		failed bool
+		all    int
+		inARow int
 	}{
-		"it could not be started":        {"", func(_ *controltest.World, r *wire.Report) { r.Cause = task.FailedCause }, true},
-		"it came to a dead-lock":         {"", func(_ *controltest.World, r *wire.Report) { r.Cause = task.DeadlockCause }, true},
-		"it ran":                         {"", func(w *controltest.World, r *wire.Report) { r.StartedAt = w.Clock.Now() }, false},
-		"it vanished before it ran":      {"", func(_ *controltest.World, r *wire.Report) { r.Cause = task.VanishedCause }, false},
-		"it ended on a fenced instance":  {"", func(_ *controltest.World, r *wire.Report) { r.Cause = task.FencedCause }, false},
-		"its service stopped it":         {task.ServiceCause, func(*controltest.World, *wire.Report) {}, false},
-		"somebody stopped it":            {task.UserCause, func(*controltest.World, *wire.Report) {}, false},
-		"it was stopped as unhealthy":    {task.UnhealthyCause, func(w *controltest.World, r *wire.Report) { r.StartedAt = w.Clock.Now() }, true},
-		"its agent could not read of it": {"", func(_ *controltest.World, r *wire.Report) { r.Cause = task.UnreadableCause }, true},
+		"it could not be started":        {"", func(_ *controltest.World, r *wire.Report) { r.Cause = task.FailedCause }, 1, 1},
+		"it came to a dead-lock":         {"", func(_ *controltest.World, r *wire.Report) { r.Cause = task.DeadlockCause }, 1, 1},
+		"it ran and ended by itself":     {"", func(w *controltest.World, r *wire.Report) { r.StartedAt = w.Clock.Now() }, 1, 0},
+		"it vanished before it ran":      {"", func(_ *controltest.World, r *wire.Report) { r.Cause = task.VanishedCause }, 0, 0},
+		"it ended on a fenced instance":  {"", func(_ *controltest.World, r *wire.Report) { r.Cause = task.FencedCause }, 0, 0},
+		"its service stopped it":         {task.ServiceCause, func(*controltest.World, *wire.Report) {}, 0, 0},
+		"somebody stopped it":            {task.UserCause, func(*controltest.World, *wire.Report) {}, 0, 0},
+		"it was stopped as unhealthy":    {task.UnhealthyCause, func(w *controltest.World, r *wire.Report) { r.StartedAt = w.Clock.Now() }, 0, 0},
+		"its agent could not read of it": {"", func(_ *controltest.World, r *wire.Report) { r.Cause = task.UnreadableCause }, 1, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, id := counted(t, &control.Live{})
@@ -73,8 +74,8 @@ func TestLive_CountsWhatItsDeploymentIsToBlameFor(t *testing.T) {
 				t.Fatal(err)
 			}
 			got, want := liveNow(t, w), []control.Failed(nil)
-			if c.failed {
-				want = []control.Failed{{Deployment: "ecs-svc/1", All: 1, InARow: 1, Last: w.Task(id).StoppedAt}}
+			if c.all > 0 {
+				want = []control.Failed{{Deployment: "ecs-svc/1", All: c.all, InARow: c.inARow, Last: w.Task(id).StoppedAt}}
 			}
 			if got.Live != 0 || !reflect.DeepEqual(got.Failed, want) {
 				t.Errorf("live is %+v, want 0 with %+v", got, want)
@@ -83,14 +84,15 @@ func TestLive_CountsWhatItsDeploymentIsToBlameFor(t *testing.T) {
 	}
 }
 
-func TestLive_ATaskThatRanEndsTheRowOfFailures(t *testing.T) {
-	before := []control.Failed{{Deployment: "ecs-svc/1", All: 5, InARow: 4, Last: time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)}, {Deployment: "ecs-svc/2", All: 1, InARow: 1}}
+func TestLive_CountsEachDeploymentsFailuresApart(t *testing.T) {
+	before := []control.Failed{{Deployment: "ecs-svc/0", All: 5, InARow: 4}, {Deployment: "ecs-svc/1", All: 2, Unhealthy: 1, InARow: 1}}
 	w, id := counted(t, &control.Live{Failed: before})
 	if err := tellEnd(w, id, func(r *wire.Report) { r.StartedAt = w.Clock.Now() }); err != nil {
 		t.Fatal(err)
 	}
-	if got := liveNow(t, w).Failed; len(got) != 2 || got[0].All != 5 || got[0].InARow != 0 || got[1].InARow != 1 {
-		t.Errorf("failed is %+v", got)
+	want := []control.Failed{before[0], {Deployment: "ecs-svc/1", All: 3, Unhealthy: 1, InARow: 1, Last: w.Task(id).StoppedAt}}
+	if got := liveNow(t, w).Failed; !reflect.DeepEqual(got, want) {
+		t.Errorf("failed is %+v, want %+v", got, want)
 	}
 }
 

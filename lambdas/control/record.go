@@ -344,7 +344,8 @@ type Token struct {
 }
 
 // Live counts a service's tasks that are not STOPPED, the bound of I11, and those
-// that failed, by deployment: each in the transaction that makes it STOPPED.
+// that failed by themselves, by deployment: each in the transaction that makes it
+// STOPPED.
 type Live struct {
 	Cluster string   `json:"cluster"`
 	Service string   `json:"service"`
@@ -353,12 +354,12 @@ type Live struct {
 	Failed  []Failed `json:"failed,omitempty"`
 }
 
-// Failed counts a deployment's tasks that ended without having been RUNNING, or
-// because they were unhealthy: all, and since one was last RUNNING.
+// Failed counts a deployment's tasks that failed, as deployment.Deployment has it.
 type Failed struct {
 	Deployment string    `json:"deployment"`
 	All        int       `json:"all"`
-	InARow     int       `json:"inARow"`
+	Unhealthy  int       `json:"unhealthy,omitempty"` // of them, those stopped for their health
+	InARow     int       `json:"inARow"`              // ended without having been RUNNING, since one was
 	Last       time.Time `json:"last"`
 }
 

@@ -58,8 +58,6 @@ type Service struct {
 	// Deployments are those that have, or are to have, tasks: newest first, the
 	// first is PRIMARY, at most maxDeployments.
 	Deployments []Deployment `json:"deployments"`
-	// Stable is the last deployment that was COMPLETED: what a rollback goes back to.
-	Stable *Revision `json:"stable,omitempty"`
 	// Rollout is the ServiceDeployment that is under way, "" for none.
 	Rollout   string    `json:"rollout,omitempty"`
 	Announced Announced `json:"announced"`
@@ -68,26 +66,19 @@ type Service struct {
 // maxDeployments bounds how many deployments of a service may have tasks.
 const maxDeployments = 20
 
-// Revision is what the tasks of a deployment are made from.
-type Revision struct {
-	ID     string `json:"id"` // digits: those of its deployment
-	Family string `json:"family"`
-	Number int    `json:"revision"`
-}
-
-// Deployment is one revision of a service that has, or is to have, tasks.
+// Deployment is one revision of a service that has, or is to have, tasks: what
+// is kept of a deployment.Deployment. Its failures are in Live.
 type Deployment struct {
-	ID        string             `json:"id"` // "ecs-svc/" and the digits of its revision
-	Family    string             `json:"family"`
-	Number    int                `json:"revision"`
-	State     deployment.Rollout `json:"rolloutState"`
-	Reason    string             `json:"rolloutStateReason,omitempty"`
-	CreatedAt time.Time          `json:"createdAt"`
-	UpdatedAt time.Time          `json:"updatedAt"`
-	// Reached says that a task of it has been RUNNING and healthy.
-	Reached bool `json:"reached,omitempty"`
-	// Rollback is the deployment to go back to, "" for none.
-	Rollback string `json:"rollback,omitempty"`
+	ID          string             `json:"id"` // "ecs-svc/" and the digits of its revision
+	Family      string             `json:"family"`
+	Number      int                `json:"revision"`
+	State       deployment.Rollout `json:"rolloutState"`
+	Reason      string             `json:"rolloutStateReason,omitempty"`
+	CreatedAt   time.Time          `json:"createdAt"`
+	UpdatedAt   time.Time          `json:"updatedAt"`
+	Reached     bool               `json:"reached,omitempty"`
+	Rollback    string             `json:"rollback,omitempty"` // the deployment to go back to
+	RollingBack bool               `json:"rollingBack,omitempty"`
 }
 
 // Announced is what events have said already, so that they say it once.
@@ -95,7 +86,7 @@ type Announced struct {
 	Steady    bool      `json:"steady,omitempty"`
 	NoRoom    time.Time `json:"noRoom,omitzero"`
 	Throttled bool      `json:"throttled,omitempty"`
-	Stuck     bool      `json:"stuck,omitempty"`
+	Stuck     string    `json:"stuck,omitempty"`
 }
 
 // ServiceEvents is what a service has told lately: newest first, at most maxEvents.

@@ -56,20 +56,30 @@ func (r *RunTaskRequest) check() error {
 	if r.Count < 1 || r.Count > maxCount {
 		return invalid("count", "is %d; 1 to %d are allowed", r.Count, maxCount)
 	}
-	if len(r.Token) > maxToken {
-		return invalid("clientToken", "has %d characters; at most %d are allowed", len(r.Token), maxToken)
-	}
-	for _, b := range []byte(r.Token) {
-		if b < 33 || b > 126 {
-			return invalid("clientToken", "holds byte %d; 33 to 126 are allowed", b)
-		}
+	if err := checkToken(r.Token); err != nil {
+		return err
 	}
 	return r.TaskRequest.check()
 }
 
+func checkToken(token string) error {
+	if len(token) > maxToken {
+		return invalid("clientToken", "has %d characters; at most %d are allowed", len(token), maxToken)
+	}
+	for _, b := range []byte(token) {
+		if b < 33 || b > 126 {
+			return invalid("clientToken", "holds byte %d; 33 to 126 are allowed", b)
+		}
+	}
+	return nil
+}
+
 // hash tells one request from another.
-func (r *RunTaskRequest) hash() string {
-	b, err := json.Marshal(r)
+func (r *RunTaskRequest) hash() string { return hashOf(r) }
+
+// hashOf tells one request from another.
+func hashOf(request any) string {
+	b, err := json.Marshal(request)
 	if err != nil {
 		panic("control: hash of a request: " + err.Error())
 	}

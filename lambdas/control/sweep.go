@@ -45,7 +45,7 @@ func (c *Control) sweepCluster(ctx context.Context, name string) error {
 	}
 	var errs []error
 	if cluster.Status == "ACTIVE" {
-		errs = append(errs, c.sweepQueue(ctx, name))
+		errs = append(errs, c.sweepQueue(ctx, name), c.sweepServices(ctx, name))
 	} else {
 		errs = append(errs, c.endWaiting(ctx, name))
 	}
@@ -60,6 +60,16 @@ func (c *Control) sweepQueue(ctx context.Context, cluster string) error {
 	}
 	c.kick(ctx, Kick{Cluster: cluster, Tasks: ids})
 	return c.measureWaiting(ctx, cluster, ids)
+}
+
+// sweepServices wakes those who serve the cluster's services, if it has any.
+func (c *Control) sweepServices(ctx context.Context, cluster string) error {
+	names, _, err := c.Store.Services(ctx, cluster, Page{Limit: 1})
+	if err != nil || len(names) == 0 {
+		return err
+	}
+	c.kickServices(ctx, Kick{Cluster: cluster})
+	return nil
 }
 
 // measureWaiting tells how long the oldest tasks have waited, as admission does:

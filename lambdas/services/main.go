@@ -1,6 +1,5 @@
-// Command services is the Lambda that the kicks of services wake. Nothing keeps
-// a service at its count yet: kicks are read strictly, counted and done with, so
-// that those who send them need not know. It only wires.
+// Command services is the Lambda that keeps services at what their owners want: it
+// is woken by the kicks of its queue. It only wires.
 package main
 
 import (
@@ -20,6 +19,6 @@ func main() {
 		fmt.Fprintln(os.Stderr, "services:", err)
 		os.Exit(1)
 	}
-	h := &event.Services{Metrics: f.Control.Metrics, Log: f.Log}
+	h := &event.Services{Control: f.Control, Dead: f.Queue, DeadURL: f.Setting.ServicesDeadQueueURL, Metrics: f.Control.Metrics, Log: f.Log}
 	lambda.Start(h.Handle)
 }

@@ -23,6 +23,7 @@ type Control struct {
 	HeartbeatsQueueURL    string `env:"LONGSHORE_HEARTBEATS_QUEUE_URL" need:"true"`
 	HeartbeatsDeadQueue   string `env:"LONGSHORE_HEARTBEATS_DEAD_QUEUE_URL" need:"true"`
 	ServicesQueueURL      string `env:"LONGSHORE_SERVICES_QUEUE_URL" need:"true"`
+	ServicesDeadQueueURL  string `env:"LONGSHORE_SERVICES_DEAD_QUEUE_URL" need:"true"`
 	EventsDeadQueueURL    string `env:"LONGSHORE_EVENTS_DEAD_QUEUE_URL" need:"true"`
 	EventBusName          string `env:"LONGSHORE_EVENT_BUS_NAME" def:"Longshore"`
 	CommandQueueNameStart string `env:"LONGSHORE_COMMAND_QUEUE_NAME_START" def:"longshore-cmd-"`

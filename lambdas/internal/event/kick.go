@@ -120,30 +120,3 @@ func mergeKick(kicks []control.Kick, k control.Kick) []control.Kick {
 	}
 	return append(kicks, k)
 }
-
-// Services takes the kicks of services. There is nothing yet that keeps a
-// service at its count, so they are read, counted and done with.
-type Services struct {
-	Metrics control.Metrics
-	Log     *slog.Logger
-}
-
-// Handle reads a batch of kicks. One that can not be read fails by itself, and
-// the queue's own redrive puts it aside; it is counted the first time only.
-func (s *Services) Handle(ctx context.Context, e events.SQSEvent) (events.SQSEventResponse, error) {
-	out := events.SQSEventResponse{BatchItemFailures: []events.SQSBatchItemFailure{}}
-	for _, m := range e.Records {
-		k, err := decodeKick(m.Body)
-		if err != nil {
-			if seen := m.Attributes["ApproximateReceiveCount"]; seen == "" || seen == "1" {
-				s.Metrics.Count(countUndecodable, 1)
-			}
-			s.Log.ErrorContext(ctx, "kick can not be read", logkey.Message, m.MessageId, logkey.Error, err)
-			out.BatchItemFailures = append(out.BatchItemFailures, events.SQSBatchItemFailure{ItemIdentifier: m.MessageId})
-			continue
-		}
-		s.Metrics.Count("ServiceKicks", 1)
-		s.Log.InfoContext(ctx, "service kicked", logkey.Cluster, k.Cluster, logkey.Service, k.Service, logkey.Count, len(k.Tasks))
-	}
-	return out, nil
-}

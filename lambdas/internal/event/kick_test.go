@@ -88,35 +88,15 @@ func TestKicks_AreReadStrictly(t *testing.T) {
 		"two":          `{"cluster":"a","service":"s"}{}`, "too many": `{"cluster":"a","service":"s","tasks":[` + strings.Repeat(`"`+id1+`",`, 10) + `"` + id1 + `"]}`,
 		"too big": `{"cluster":"a","service":"s"` + strings.Repeat(" ", 9000) + `}`,
 	} {
-		n := counts{}
-		s := &event.Services{Metrics: n, Log: silent()}
+		n, p, dead := counts{}, &served{}, &deadLetters{}
+		s := &event.Services{Control: p, Dead: dead, DeadURL: "services-dead", Metrics: n, Log: silent()}
 		out, err := s.Handle(ctx, bodies(body, `{"cluster":"a","service":"s","tasks":["`+id1+`"]}`))
-		if err != nil || len(out.BatchItemFailures) != 1 || out.BatchItemFailures[0].ItemIdentifier != "a" || n["UndecodableMessages"] != 1 || n["ServiceKicks"] != 1 {
+		if err != nil || len(out.BatchItemFailures) != 0 || n["UndecodableMessages"] != 1 || len(p.kicks) != 1 {
 			t.Errorf("%s: %v %+v %v", name, err, out, n)
 		}
-	}
-}
-
-func TestServices_TakesAKickAboutAWholeCluster(t *testing.T) {
-	n := counts{} // draining an instance sends one
-	s := &event.Services{Metrics: n, Log: silent()}
-	out, err := s.Handle(ctx, bodies(`{"cluster":"a"}`))
-	if err != nil || len(out.BatchItemFailures) != 0 || n["UndecodableMessages"] != 0 {
-		t.Errorf("%v %+v %v", err, out, n)
-	}
-}
-
-func TestServices_AnswersAnEmptyListAndCountsGarbageOnce(t *testing.T) {
-	n := counts{}
-	s := &event.Services{Metrics: n, Log: silent()}
-	out, _ := s.Handle(ctx, bodies(`{"cluster":"a","service":"s"}`))
-	if b, _ := json.Marshal(out); string(b) != `{"batchItemFailures":[]}` {
-		t.Errorf("answer %s", b)
-	}
-	again := bodies("garbage")
-	again.Records[0].Attributes["ApproximateReceiveCount"] = "2"
-	if out, _ = s.Handle(ctx, again); len(out.BatchItemFailures) != 1 || n["UndecodableMessages"] != 0 {
-		t.Errorf("delivered again: %+v %v", out, n)
+		if len(dead.letters) != 1 || dead.letters[0].body != body || dead.letters[0].url != "services-dead" || dead.letters[0].about["reason"] == "" {
+			t.Errorf("%s: put aside %+v", name, dead.letters)
+		}
 	}
 }
 
