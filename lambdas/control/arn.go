@@ -27,11 +27,6 @@ func (c *Control) longARN(kind, cluster, id string) string {
 	return c.arn(kind + "/" + cluster + "/" + id)
 }
 
-// ServiceARN is a service's ARN, in ECS's long form.
-func (c *Control) ServiceARN(cluster, name string) string {
-	return c.arn("service/" + cluster + "/" + name)
-}
-
 // ClusterARN is a cluster's ARN.
 func (c *Control) ClusterARN(cluster string) string { return c.arn("cluster/" + cluster) }
 

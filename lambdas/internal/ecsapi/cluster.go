@@ -84,7 +84,7 @@ func statistics(v *control.ClusterView) []pair {
 		{"runningEC2TasksCount", v.Tasks.Running}, {"runningFargateTasksCount", 0},
 		{"pendingEC2TasksCount", v.Tasks.Pending}, {"pendingFargateTasksCount", 0},
 		{"activeEC2ServiceCount", v.Services}, {"activeFargateServiceCount", 0},
-		{"drainingEC2ServiceCount", 0}, {"drainingFargateServiceCount", 0},
+		{"drainingEC2ServiceCount", v.Draining}, {"drainingFargateServiceCount", 0},
 	}
 	var out []pair
 	for _, c := range counts {

@@ -256,7 +256,7 @@ func TestGolden_BodiesAreExact(t *testing.T) {
 		{"run-task-conflict", "RunTask", `{"taskDefinition":"web","clientToken":"t","count":2}`, func() { run(`{"taskDefinition":"web","clientToken":"t"}`) }},
 		{"run-task-failures", "RunTask", `{"taskDefinition":"web","tags":[{"key":"longshore:onNoCapacity","value":"fail"}],"overrides":{"containerOverrides":[{"name":"main","cpu":4096}]}}`, nil},
 		{"unknown-task", "StopTask", `{"task":"` + strings.Repeat("a", 32) + `"}`, nil},
-		{"not-done", "CreateService", `{}`, nil},
+		{"not-done", "CreateTaskSet", `{}`, nil},
 		{"deregister", "DeregisterContainerInstance", `{"containerInstance":"` + in + `","force":true}`, nil},
 	} {
 		if step.before != nil {
