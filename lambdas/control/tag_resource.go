@@ -196,10 +196,10 @@ func (c *Control) retag(ctx context.Context, r Resource, added map[string]string
 }
 
 // reorder gives a task its place in the queue by other tags, and says whether it
-// waits there. One that never waits keeps none.
+// waits there. How long is not for those to say that never wait, or whose service waits.
 func (r *Task) reorder(tags map[string]string) (waits bool) {
 	r.Priority, r.MaxWait = queueTags(tags)
-	if r.NoWait {
+	if r.NoWait || r.Service != "" {
 		r.MaxWait = 0
 	}
 	return r.LastStatus == task.Provisioning
