@@ -33,6 +33,11 @@ func (b *between) Load(ctx context.Context, records ...control.Record) error {
 	return b.Store.Load(ctx, records...)
 }
 
+func (b *between) TaskIDs(ctx context.Context, q control.TaskQuery, page control.Page) ([]string, string, error) {
+	b.pass("TaskIDs")
+	return b.Store.TaskIDs(ctx, q, page)
+}
+
 func (b *between) Commit(ctx context.Context, writes ...control.Write) error {
 	b.pass("Commit")
 	return b.Store.Commit(ctx, writes...)

@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -12,6 +13,9 @@ type InstanceView struct {
 	Ledger Ledger
 	Lease  Lease
 	Tasks  TaskCount
+	// DrainDeadline is when what is left on a DRAINING instance is stopped; zero
+	// for never.
+	DrainDeadline time.Time
 }
 
 // Lost says whether the instance was reaped and has not come back: nothing of
@@ -20,8 +24,16 @@ func (v *InstanceView) Lost() bool {
 	return v.Lease.Stage == StageLost && v.Ledger.Status != Inactive
 }
 
-// StatusReason says what keeps the instance from taking work, or "".
+// StatusReason says what keeps the instance from taking work, or "", and of one
+// that is drained how far that is.
 func (v *InstanceView) StatusReason() string {
+	if drain := v.drainProgress(); drain != "" {
+		return strings.TrimPrefix(v.unfit()+"; "+drain, "; ")
+	}
+	return v.unfit()
+}
+
+func (v *InstanceView) unfit() string {
 	switch stage := v.Lease.Stage; {
 	case v.Ledger.Status == Inactive:
 		return ""
@@ -82,6 +94,7 @@ func (c *Control) DescribeContainerInstances(ctx context.Context, cluster string
 		return nil, nil, fmt.Errorf("describe container instances: %w", err)
 	}
 	for i := range found {
+		found[i].DrainDeadline = c.drainDeadline(&found[i].Ledger, &found[i].Instance, k)
 		found[i].Tasks = counts[found[i].ID]
 	}
 	return found, missing, nil

@@ -46,9 +46,9 @@ func (c *Control) UpdateContainerInstancesState(ctx context.Context, cluster str
 }
 
 func (c *Control) setState(ctx context.Context, cluster, id string, status InstanceStatus) (failure string, err error) {
-	l := &Ledger{ID: id}
+	l, lease := &Ledger{ID: id}, &Lease{ID: id}
 	err = c.decide(ctx, fmt.Sprintf("set instance %s %s", id, status), func() ([]Write, error) {
-		if err := c.Store.Load(ctx, l); err != nil {
+		if err := c.Store.Load(ctx, l, lease); err != nil {
 			return nil, err
 		}
 		failure = ""
@@ -57,8 +57,11 @@ func (c *Control) setState(ctx context.Context, cluster, id string, status Insta
 			failure = reasonMissing
 		case l.Status == Inactive:
 			failure = reasonInactive
-		case l.Status != status:
-			l.Status = status
+		case !l.drain(lease, status == Draining, c.Now()):
+			return nil, errGiveUp
+		case lease.Version > 0:
+			return []Write{Put(l), Put(lease)}, nil
+		default:
 			return []Write{Put(l)}, nil
 		}
 		return nil, errGiveUp

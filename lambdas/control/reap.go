@@ -35,7 +35,7 @@ func (c *Control) Tick(ctx context.Context) error {
 	if owner {
 		errs = append(errs, c.endRun(ctx, g))
 	}
-	errs = append(errs, r.closings(ctx), r.forgetProbes(ctx))
+	errs = append(errs, r.closings(ctx), r.drains(ctx), r.forgetProbes(ctx))
 	r.measure()
 	return errors.Join(errs...)
 }
@@ -300,6 +300,20 @@ func (r *reaping) closings(ctx context.Context) error {
 		}
 		if l.Stage == StageLost && retirable(l, ledgers[i], r.now) {
 			errs = append(errs, r.c.retire(ctx, l))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// drains ends what is left on instances that are drained past their deadline.
+func (r *reaping) drains(ctx context.Context) error {
+	var errs []error
+	for _, l := range r.scan.Leases {
+		if outOfTime(ctx) { // the next run goes on
+			break
+		}
+		if l.Draining {
+			errs = append(errs, r.c.EndDrain(ctx, l.ID))
 		}
 	}
 	return errors.Join(errs...)

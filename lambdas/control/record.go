@@ -185,11 +185,13 @@ type Ledger struct {
 	RaisedAt   time.Time      `json:"raisedAt,omitzero"`
 	// EndCause, when set, says that the host is confirmed gone: closing ends
 	// every open task with it, whatever the policy.
-	EndCause   task.Cause `json:"endCause,omitempty"`
-	Registered Held       `json:"registered"` // TCP and UDP hold the reserved ports
-	Held       Held       `json:"held"`
-	Refusals   []Refusal  `json:"refusals,omitempty"` // ≤ 16, newest last
-	ExpiresAt  time.Time  `json:"expiresAt,omitzero"` // only INACTIVE with nothing open
+	EndCause task.Cause `json:"endCause,omitempty"`
+	// DrainingSince is when it was set DRAINING: its deadline is counted from then.
+	DrainingSince time.Time `json:"drainingSince,omitzero"`
+	Registered    Held      `json:"registered"` // TCP and UDP hold the reserved ports
+	Held          Held      `json:"held"`
+	Refusals      []Refusal `json:"refusals,omitempty"` // ≤ 16, newest last
+	ExpiresAt     time.Time `json:"expiresAt,omitzero"` // only INACTIVE with nothing open
 }
 
 // Refusal is what an instance refused lately and is not offered until then.
@@ -237,6 +239,9 @@ type Lease struct {
 	StageReason  string        `json:"stageReason,omitempty"`
 	Impaired     time.Time     `json:"impaired,omitzero"`
 	ImpairedWhy  string        `json:"impairedWhy,omitempty"`
+	// Draining follows the ledger's status, for the reaper to find what is drained
+	// in the scan it makes anyway; nothing rests on it.
+	Draining bool `json:"draining,omitempty"`
 	// CordonedUntil is until when a host that EC2 said is stopping takes no work.
 	CordonedUntil time.Time `json:"cordonedUntil,omitzero"`
 	ExpiresAt     time.Time `json:"expiresAt,omitzero"`

@@ -175,6 +175,7 @@ func restore(l *Ledger, lease *Lease, known int64, now time.Time) {
 
 func (r *registration) begin() {
 	l := r.ledger
+	l.drain(r.lease, false, r.now)
 	l.Status, l.Epoch = Active, max(l.Epoch+1, r.m.Epoch+1, r.now.Unix())
 	l.SinceEpoch = l.Epoch
 	r.lease.Epoch = l.Epoch

@@ -55,7 +55,7 @@ func (c *Control) retire(ctx context.Context, l Lease) error {
 		case !ledger.neverReturns() && now.Sub(lease.StageSince) < lostUntilRetired:
 			return nil, errGiveUp
 		}
-		ledger.Status, ledger.Connected = Inactive, false
+		ledger.Status, ledger.Connected, ledger.DrainingSince = Inactive, false, time.Time{}
 		in.GoneAt = now
 		in.ExpiresAt, ledger.ExpiresAt = now.Add(rememberedFor), now.Add(rememberedFor)
 		return []Write{Put(ledger), Put(in), Check(lease)}, nil

@@ -21,6 +21,7 @@ const (
 	noCapacityTag   = "longshore:onNoCapacity"
 	disconnectTag   = "longshore:onDisconnect"
 	replaceAfterTag = "longshore:replaceAfter"
+	drainTag        = "longshore:drainDeadline"
 )
 
 const defaultPriority = 50
@@ -44,6 +45,12 @@ var taskTags = map[string]tagRule{
 var clusterTags = map[string]tagRule{
 	noCapacityTag: taskTags[noCapacityTag],
 	disconnectTag: taskTags[disconnectTag],
+	drainTag:      instanceTags[drainTag],
+}
+
+// instanceTags are those of a container instance; its cluster's are the default.
+var instanceTags = map[string]tagRule{
+	drainTag: {func(v string) bool { _, ok := drainFor(v); return ok }, "a duration above zero such as 90s or 12h, or none"},
 }
 
 func oneOf(values ...string) tagRule {

@@ -205,12 +205,12 @@ func (r *Task) reorder(tags map[string]string) (waits bool) {
 	return r.LastStatus == task.Provisioning
 }
 
-// checkInstanceTags also refuses tags of ours: Longshore reads none of instances.
+// checkInstanceTags also refuses tags of ours that instances do not have.
 func checkInstanceTags(tags map[string]string) error {
 	for _, k := range slices.Sorted(maps.Keys(tags)) {
-		if strings.HasPrefix(k, ownTags) {
-			return invalid("tags", "%s is not a tag that Longshore reads of container instances; attributes say where tasks may run", k)
+		if _, known := instanceTags[k]; !known && strings.HasPrefix(k, ownTags) {
+			return invalid("tags", "%s is not a tag that Longshore reads of container instances (%s is); attributes say where tasks may run", k, drainTag)
 		}
 	}
-	return checkTags(tags, nil)
+	return checkTags(tags, instanceTags)
 }

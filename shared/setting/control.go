@@ -37,6 +37,7 @@ type Control struct {
 	RefusalMemory   time.Duration `env:"LONGSHORE_REFUSAL_MEMORY" def:"5m" min:"1s" max:"24h"`
 	StoppedTasksFor time.Duration `env:"LONGSHORE_STOPPED_TASKS_FOR" def:"24h" min:"1h" max:"720h"`
 	KeepFor         time.Duration `env:"LONGSHORE_KEEP_FOR" def:"24h" min:"1m" max:"720h"`
+	DrainDeadline   time.Duration `env:"LONGSHORE_DRAIN_DEADLINE" def:"24h" min:"1s" max:"720h"`
 
 	// RegisterRoles lists the ids of the roles (AROA…), or of IAM users, whose
 	// sessions may register instances: what SQS shows of a sender is an id, not a
