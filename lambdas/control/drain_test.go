@@ -53,6 +53,7 @@ func TestDrain_AsksThenWaitsThenForces(t *testing.T) {
 	e.tag(map[string]string{drainTag: "1h"})
 	job := e.running()
 	web, _ := e.service(1)
+	w.Sent.TakeServiceKicks()
 	setState(t, w, e.id, control.Draining)
 	deadline := w.Clock.Now().Add(time.Hour)
 	if k := w.Sent.TakeServiceKicks(); len(k) != 1 || k[0].Cluster != "default" {
@@ -148,7 +149,11 @@ func TestDrain_ActiveForgetsTheDeadlineAndDrainingAgainBeginsAnew(t *testing.T) 
 	if got := w.Ledger(e.id).DrainingSince; !got.Equal(first) || !w.Lease(e.id).Draining {
 		t.Errorf("asked twice, it counts from %s, not %s", got, first)
 	}
+	w.Sent.TakeServiceKicks()
 	setState(t, w, e.id, control.Active)
+	if k := w.Sent.TakeServiceKicks(); len(k) != 1 {
+		t.Errorf("a DAEMON is not told that it may come back: %+v", k)
+	}
 	if l := w.Ledger(e.id); !l.DrainingSince.IsZero() || w.Lease(e.id).Draining || statusReason(t, w, e.id) != "" {
 		t.Errorf("ACTIVE again: %+v", l)
 	}

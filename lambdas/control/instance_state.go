@@ -38,9 +38,8 @@ func (c *Control) UpdateContainerInstancesState(ctx context.Context, cluster str
 		for _, id := range done {
 			c.kick(ctx, Kick{Cluster: cluster, Instance: id})
 		}
-	} else {
-		c.kickServices(ctx, Kick{Cluster: cluster})
 	}
+	c.kickServices(ctx, Kick{Cluster: cluster}) // to leave it; or a DAEMON to come back
 	found, _, err = c.DescribeContainerInstances(ctx, cluster, done)
 	return found, failures, err
 }
