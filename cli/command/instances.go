@@ -21,8 +21,12 @@ import (
 	"github.com/longshore-run/longshore/cli/internal/wait"
 )
 
-// deadlineTag is the instance's tag that the control plane obeys while it drains.
-const deadlineTag = "longshore:drainDeadline"
+// deadlineTag is the instance's tag that the control plane obeys while it drains:
+// a duration from when the drain began, or none.
+const (
+	deadlineTag = "longshore:drainDeadline"
+	noDeadline  = "none"
+)
 
 func (s *session) instancesCommand() *cobra.Command {
 	c := &cobra.Command{
@@ -65,14 +69,16 @@ func (s *session) instancesList() *cobra.Command {
 }
 
 func (s *session) drainCommand() *cobra.Command {
-	var deadline, timeout time.Duration
+	var deadline string
+	var timeout time.Duration
 	var waits bool
 	c := &cobra.Command{
 		Use: "drain INSTANCE...", Short: "Take the work off instances",
 		Long: `Drains instances: they get no new work, and the tasks of services are replaced
 elsewhere within their percentages. Other tasks are left to end by themselves, or
-until the deadline, which is kept as the instance's tag longshore:drainDeadline.
-The status stays DRAINING, as in ECS; "drained" is said when nothing is left.`,
+until the deadline, which counts from when the drain began and is kept as the
+instance's tag longshore:drainDeadline; without it that of the cluster or of the
+installation holds. Draining again with another one changes it. The status stays DRAINING, as in ECS; "drained" is said when nothing is left.`,
 		Example: `  longshore instances drain i-0123456789abcdef0
   longshore instances drain i-0123456789abcdef0 --deadline 30m --wait`,
 		Args: cobra.MinimumNArgs(1), ValidArgsFunction: s.completeInstances,
@@ -80,28 +86,31 @@ The status stays DRAINING, as in ECS; "drained" is said when nothing is left.`,
 			return s.drain(c.Context(), args, deadline, waits, timeout)
 		},
 	}
-	c.Flags().DurationVar(&deadline, "deadline", 0, "stop by force what is left after so long (0: never)")
+	c.Flags().StringVar(&deadline, "deadline", "", "stop by force what is left after so long, such as 30m; or none")
 	c.Flags().BoolVarP(&waits, "wait", "w", false, "wait until nothing is left")
 	c.Flags().DurationVar(&timeout, "timeout", time.Hour, "wait at most so long")
 	return c
 }
 
-func (s *session) drain(ctx context.Context, names []string, deadline time.Duration, waits bool, timeout time.Duration) error {
+func (s *session) drain(ctx context.Context, names []string, deadline string, waits bool, timeout time.Duration) error {
 	c, err := s.client(ctx)
 	if err != nil {
 		return err
 	}
-	if deadline < 0 {
-		return exit.New(exit.Usage, "", "--deadline is %s; it can not be negative", deadline)
+	if deadline != "" && deadline != noDeadline {
+		d, err := time.ParseDuration(deadline)
+		if err != nil || d <= 0 {
+			return exit.New(exit.Usage, "give a duration such as 30m or 12h, or none", "--deadline is %q", deadline)
+		}
+		deadline = d.String()
 	}
 	arns, err := s.instanceARNs(ctx, c, names)
 	if err != nil {
 		return err
 	}
-	if deadline > 0 { // before the drain begins, so that it never runs without
-		at := s.Now().Add(deadline).UTC().Format(time.RFC3339)
+	if deadline != "" { // before the drain begins, so that it never runs without
 		for _, arn := range arns {
-			if _, err := c.ECS.TagResource(ctx, &ecs.TagResourceInput{ResourceArn: &arn, Tags: []types.Tag{{Key: aws.String(deadlineTag), Value: &at}}}); err != nil {
+			if _, err := c.ECS.TagResource(ctx, &ecs.TagResourceInput{ResourceArn: &arn, Tags: []types.Tag{{Key: aws.String(deadlineTag), Value: &deadline}}}); err != nil {
 				return fmt.Errorf("set the deadline of instance %s: %w", view.ID(arn), err)
 			}
 		}

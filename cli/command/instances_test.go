@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/longshore-run/longshore/cli/internal/exit"
 	"github.com/longshore-run/longshore/lambdas/control"
@@ -93,7 +92,7 @@ func TestDrain_TheDeadlineIsATagOfTheInstanceBeforeItDrains(t *testing.T) {
 		if err := b.api.Store.Load(t.Context(), in); err != nil {
 			t.Error(err)
 		}
-		in.Tags = map[string]string{"longshore:drainDeadline": "soon"}
+		in.Tags = map[string]string{"longshore:drainDeadline": "30m0s"}
 		if operation == "UntagResource" {
 			in.Tags = nil
 		}
@@ -101,14 +100,16 @@ func TestDrain_TheDeadlineIsATagOfTheInstanceBeforeItDrains(t *testing.T) {
 		return "{}", true
 	}
 	b.must("instances", "drain", id, "--deadline", "30m")
-	at := b.api.Clock.Now().Add(30 * time.Minute).Format(time.RFC3339)
 	b.must("instances", "undrain", id)
 	b.must("instances", "undrain", id) // there is no tag any more
 	want := []string{
-		`TagResource {"resourceArn":"` + arn + `","tags":[{"key":"longshore:drainDeadline","value":"` + at + `"}]}`,
+		`TagResource {"resourceArn":"` + arn + `","tags":[{"key":"longshore:drainDeadline","value":"30m0s"}]}`,
 		`UntagResource {"resourceArn":"` + arn + `","tagKeys":["longshore:drainDeadline"]}`,
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("calls are\n%s", strings.Join(got, "\n"))
+	}
+	for _, bad := range []string{"-5m", "0s", "soon"} {
+		b.fails(exit.Usage, "--deadline", "instances", "drain", id, "--deadline", bad)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"syscall"
 	"time"
@@ -87,7 +88,7 @@ func up(ctx context.Context, root, dir string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("\nAPI      %s\nagents   %d, logs in .local/agents/N/log\nnext     . .local/env && .tools/venv/bin/aws ecs list-container-instances --endpoint-url $LONGSHORE_ENDPOINT\n", s.API(), s.Options.Agents)
+	fmt.Printf("\nAPI      %s\nagents   %d, logs in .local/agents/N/log\nnext     . .local/env && dist/cli/%s/longshore instances list\n", s.API(), s.Options.Agents, runtime.GOARCH)
 	return nil
 }
 
