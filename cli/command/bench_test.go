@@ -92,6 +92,14 @@ func (b *bench) fails(code int, says string, args ...string) {
 	}
 }
 
+// docker puts a docker command into the path that does what a script says.
+func (b *bench) docker(script string) {
+	b.t.Helper()
+	if err := os.WriteFile(filepath.Join(os.Getenv("PATH"), "docker"), []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
 // agent plays admission and an agent until the test's end: what is placed runs,
 // and ends with a code where ends says so.
 func (b *bench) agent(ends func(t string) (code int, yes bool)) {

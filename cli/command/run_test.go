@@ -210,6 +210,17 @@ func TestRun_WithoutALogSaysWhereItIs(t *testing.T) {
 	}
 }
 
+// A task may have ended before its log is looked for, and its log may come late.
+func TestRun_ShowsTheWholeLogOfATaskThatWasQuick(t *testing.T) {
+	b := newBench(t)
+	b.docker("case $1 in ps) echo c1 ;; logs) /bin/sleep 0.3; echo from the log ;; esac")
+	b.api.Instance("i", 1000, 1000)
+	b.agent(seven)
+	if code := b.run("run", "app"); code != 7 || b.out.String() != "from the log\n" {
+		t.Errorf("exit code %d, wrote %q, said %s", code, b.out.String(), b.err.String())
+	}
+}
+
 func TestRun_JSONIsTheAPIsShape(t *testing.T) {
 	b := newBench(t)
 	b.api.Instance("i", 1000, 1000)

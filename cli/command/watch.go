@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
@@ -33,7 +34,12 @@ type watch struct {
 	ended      atomic.Bool
 	logs       sync.WaitGroup
 	streams    map[string]bool // tasks whose log is streamed, or can not be
+	// alive ends with the command, not with one look at the tasks.
+	alive context.Context
 }
+
+// logsFor is how long the rest of a log is waited for when its task has ended.
+const logsFor = 30 * time.Second
 
 func (w *watch) toTheEnd(ctx context.Context) error {
 	stop := make(chan struct{})
@@ -55,12 +61,17 @@ func (w *watch) toTheEnd(ctx context.Context) error {
 		}
 	}()
 	w.streams = map[string]bool{}
+	var hangUp context.CancelFunc
+	w.alive, hangUp = context.WithCancel(ctx)
+	defer hangUp()
 	err := wait.Until(ctx, w.s.Every, w.flags.timeout, "the task's end", w.look)
 	close(over)
 	<-stopped
 	w.ended.Store(true)
 	if err == nil {
+		late := time.AfterFunc(logsFor, hangUp)
 		w.logs.Wait()
+		late.Stop()
 	}
 	w.line.keep()
 	if errors.Is(err, context.Canceled) {
@@ -124,8 +135,8 @@ func (w *watch) stream(ctx context.Context, t *types.Task) {
 		out = &prefixed{w: out, prefix: view.Short(arn) + " | "}
 	}
 	w.logs.Go(func() {
-		err := source.Copy(ctx, out, tasklog.Want{Follow: true, Ended: func(context.Context) bool { return w.ended.Load() }})
-		if err != nil && ctx.Err() == nil {
+		err := source.Copy(w.alive, out, tasklog.Want{Follow: true, Ended: func(context.Context) bool { return w.ended.Load() }})
+		if err != nil && w.alive.Err() == nil {
 			fmt.Fprintf(w.line.over(w.s.Err), "longshore: the log ends here: %v\n", err)
 		}
 	})

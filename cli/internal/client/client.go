@@ -18,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/auth"
+	"github.com/aws/smithy-go/logging"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/longshore-run/longshore/cli/internal/exit"
@@ -65,7 +66,8 @@ func New(ctx context.Context, o Options, now func() time.Time) (*Client, error) 
 
 // Load is the AWS configuration of the options and the environment.
 func Load(ctx context.Context, o Options) (aws.Config, error) {
-	var how []func(*config.LoadOptions) error
+	// What the SDK would log is for its own authors; errors come back.
+	how := []func(*config.LoadOptions) error{config.WithLogger(logging.Nop{})}
 	if o.Region != "" {
 		how = append(how, config.WithRegion(o.Region))
 	}

@@ -95,7 +95,16 @@ func unseen(err error) Finding {
 		}
 		return Finding{State: Warn, Text: "could not be looked at: " + e.ErrorCode() + ": " + e.ErrorMessage()}
 	}
-	return Finding{State: Warn, Text: "could not be looked at: " + err.Error()}
+	return Finding{State: Warn, Text: "could not be looked at: " + end(err.Error())}
+}
+
+// end is the end of a long chain of errors, where the reason stands.
+func end(text string) string {
+	const most = 160
+	if len(text) <= most {
+		return text
+	}
+	return "… " + strings.ToValidUTF8(text[len(text)-most:], "")
 }
 
 // good is one finding that all is well.

@@ -145,7 +145,35 @@ func sources(ctx context.Context, in *Installation) ([]Finding, error) {
 		}
 		faults = append(faults, judgeSource(n, by[n], aws.ToString(out.State))...)
 	}
-	return orGood(faults, "%d are Enabled: %s", len(names), strings.Join(names, " ")), nil
+	others, found, err := otherSources(ctx, c, in, by)
+	if err != nil {
+		return faults, err
+	}
+	return orGood(append(faults, others...), "%d are Enabled: %s, and %d of streams", len(names), strings.Join(names, " "), found), nil
+}
+
+// otherSources judges the event sources of the stack's functions that no output
+// names: those that read the tables' streams.
+func otherSources(ctx context.Context, c *lambda.Client, in *Installation, named map[string]string) (faults []Finding, found int, err error) {
+	names, functions := in.outputsEnding("FunctionName")
+	for _, n := range names {
+		pages := lambda.NewListEventSourceMappingsPaginator(c, &lambda.ListEventSourceMappingsInput{FunctionName: aws.String(functions[n])})
+		for pages.HasMorePages() {
+			page, err := pages.NextPage(ctx)
+			if err != nil {
+				return faults, found, err
+			}
+			for _, m := range page.EventSourceMappings {
+				id := aws.ToString(m.UUID)
+				if slices.Contains(slices.Collect(maps.Values(named)), id) || !strings.Contains(aws.ToString(m.EventSourceArn), "/stream/") {
+					continue
+				}
+				found++
+				faults = append(faults, judgeSource(n+" of a stream", id, aws.ToString(m.State))...)
+			}
+		}
+	}
+	return faults, found, nil
 }
 
 func judgeSource(name, id, state string) []Finding {

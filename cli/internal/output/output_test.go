@@ -48,6 +48,17 @@ func TestJSON_HasTheAPIsOwnNames(t *testing.T) {
 	}
 }
 
+func TestJSON_ATypeOfOursSaysItsNames(t *testing.T) {
+	got, err := output.JSON([]struct {
+		ID   string `json:"detail-type"`
+		Next string `json:"next,omitempty"`
+		Gone string `json:"gone,omitempty"`
+	}{{"a", "b", ""}})
+	if want := "[\n    {\n        \"detail-type\": \"a\",\n        \"next\": \"b\"\n    }\n]"; err != nil || string(got) != want {
+		t.Errorf("%v: %s", err, got)
+	}
+}
+
 func TestValue_YAMLQuotesWhatWouldBeReadAsSomethingElse(t *testing.T) {
 	var b strings.Builder
 	if err := output.Value(&b, output.AsYAML, described()); err != nil {

@@ -120,7 +120,7 @@ func absent(v reflect.Value, answer bool) bool {
 // member is the API's name of a field: the SDK's with a small letter, or what a
 // struct of our own says.
 func member(f reflect.StructField) string {
-	if name := f.Tag.Get("json"); name != "" {
+	if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
 		return name
 	}
 	r, n := utf8.DecodeRuneInString(f.Name)
