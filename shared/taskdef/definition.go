@@ -58,6 +58,13 @@ const (
 	NetworkAwsvpc = "awsvpc"
 )
 
+// The PID and IPC modes of ECS. Without one each container has namespaces of its own.
+const (
+	NamespaceHost = "host"
+	NamespaceTask = "task"
+	NamespaceNone = "none"
+)
+
 // Network is the network mode that holds: bridge where none was named.
 func (s Spec) Network() string {
 	if s.NetworkMode == "" {

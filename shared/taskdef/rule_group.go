@@ -121,6 +121,9 @@ func (j *judge) links(path string, c ContainerDefinition) []edge {
 	if len(c.Links) > 0 && j.def.Network() != NetworkBridge {
 		j.invalid(path+".links", "need network mode bridge; it is %s", j.def.Network())
 	}
+	if len(c.Links) > 0 && value(c.DisableNetworking) {
+		j.invalid(path+".links", "must be empty with disableNetworking")
+	}
 	for i, link := range c.Links {
 		at := fmt.Sprintf("%s.links[%d]", path, i)
 		name, alias, has := strings.Cut(link, ":")

@@ -33,7 +33,6 @@ func TestRule_HealthAndRestart(t *testing.T) {
 
 func TestRule_Group(t *testing.T) {
 	const a, b = "containerDefinitions[0].", "containerDefinitions[1]."
-	const share = " is not supported yet: containers of a task do not share volumes and names"
 	on := func(name, condition string) string {
 		return `"dependsOn":[{"containerName":"` + name + `","condition":"` + condition + `"}]`
 	}
@@ -65,14 +64,18 @@ func TestRule_Group(t *testing.T) {
 		{"a circle below another container", three, []string{"containerDefinitions[2].dependsOn[0].containerName closes a circle: b → c → b"}},
 		{"two ways to one", diamond, nil},
 		{"a circle by link and volume", two(`"links":["b:db"]`, `"volumesFrom":[{"sourceContainer":"a"}]`, ""), []string{
-			a + "links" + share, b + "volumesFrom" + share, b + "volumesFrom[0].sourceContainer closes a circle: a → b → a",
+			b + "volumesFrom[0].sourceContainer closes a circle: a → b → a",
 		}},
 		{"volumes of nobody", two(`"volumesFrom":[{},{"sourceContainer":"c"},{"sourceContainer":"a"}]`, "", ""), []string{
-			a + "volumesFrom" + share, a + "volumesFrom[0].sourceContainer is required", a + `volumesFrom[1].sourceContainer names no container of the task: "c"`,
+			a + "volumesFrom[0].sourceContainer is required", a + `volumesFrom[1].sourceContainer names no container of the task: "c"`,
 			a + "volumesFrom[2].sourceContainer names its own container",
 		}},
+		{"links without a network", two(`"links":["b"],"disableNetworking":true,"portMappings":[{"containerPort":80}]`, "", ""), []string{
+			a + "portMappings must be empty with disableNetworking", a + "links must be empty with disableNetworking",
+		}},
+		{"links and volumes", two(`"links":["b:store"],"volumesFrom":[{"sourceContainer":"b","readOnly":true}]`, "", ""), nil},
 		{"links", two(`"links":["b:","c","a"]`, "", `"networkMode":"host"`), []string{
-			a + "links" + share, a + "links need network mode bridge; it is host", a + `links[0] is "b:"; allowed is NAME or NAME:ALIAS`,
+			a + "links need network mode bridge; it is host", a + `links[0] is "b:"; allowed is NAME or NAME:ALIAS`,
 			a + `links[1] names no container of the task: "c"`, a + "links[2] names its own container",
 		}},
 	})

@@ -42,6 +42,12 @@ func (j *judge) linux(path string, c ContainerDefinition) {
 	j.between(path+".sharedMemorySize", l.SharedMemorySize, 1, maxMemory)
 	j.between(path+".maxSwap", l.MaxSwap, 0, maxMemory)
 	j.between(path+".swappiness", l.Swappiness, 0, 100)
+	switch {
+	case l.MaxSwap != nil && value(c.Memory) == 0 && j.def.Memory == "":
+		j.invalid(path+".maxSwap", "needs memory, the limit that it comes on top of")
+	case l.Swappiness != nil && l.MaxSwap == nil:
+		j.invalid(path+".swappiness", "needs maxSwap")
+	}
 	for i, d := range l.Devices {
 		at := fmt.Sprintf("%s.devices[%d]", path, i)
 		if j.required(at+".hostPath", d.HostPath) {
@@ -92,7 +98,7 @@ func (j *judge) controls(path string, list []SystemControl) {
 			j.invalid(at+".namespace", "is %s, which is the host's own in network mode host", show(s.Namespace))
 		case !net && !strings.HasPrefix(s.Namespace, "fs.mqueue.") && !slices.Contains(ipcControls, s.Namespace):
 			j.invalid(at+".namespace", "is %s; allowed: net.*, fs.mqueue.*, %s", show(s.Namespace), strings.Join(ipcControls, ", "))
-		case !net && j.def.IpcMode == "host":
+		case !net && j.def.IpcMode == NamespaceHost:
 			j.invalid(at+".namespace", "is %s, which is the host's own in IPC mode host", show(s.Namespace))
 		}
 	}

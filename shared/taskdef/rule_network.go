@@ -16,6 +16,9 @@ func (j *judge) network(path string, c ContainerDefinition) {
 	if j.def.Network() == NetworkNone && len(c.PortMappings) > 0 {
 		j.invalid(path+".portMappings", "must be empty in network mode none")
 	}
+	if value(c.DisableNetworking) && len(c.PortMappings) > 0 {
+		j.invalid(path+".portMappings", "must be empty with disableNetworking")
+	}
 	for i, p := range c.PortMappings {
 		at := fmt.Sprintf("%s.portMappings[%d]", path, i)
 		j.port(at, p)

@@ -231,9 +231,10 @@ func TestRule_Linux(t *testing.T) {
 		}},
 		{"shared memory", linux(`"sharedMemorySize":0`), []string{at + "sharedMemorySize is 0; allowed is 1 to 1073741824"}},
 		{"swap", linux(`"maxSwap":-1,"swappiness":101`), []string{
-			at + "maxSwap is not supported yet: swap is left as the instance has it", at + "swappiness is not supported yet: swap is left as the instance has it",
 			at + "maxSwap is -1; allowed is 0 to 1073741824", at + "swappiness is 101; allowed is 0 to 100",
 		}},
+		{"swap without a limit", strings.Replace(linux(`"maxSwap":0`), `"memory":64`, `"memoryReservation":64`, 1), []string{at + "maxSwap needs memory, the limit that it comes on top of"}},
+		{"swappiness of no swap", linux(`"swappiness":10`), []string{at + "swappiness needs maxSwap"}},
 		{"device", linux(`"devices":[{"containerPath":"x"},{"hostPath":"y"}]`), []string{
 			at + "devices[0].hostPath is required", at + `devices[0].containerPath is "x"; it must be an absolute path`, at + `devices[1].hostPath is "y"; it must be an absolute path`,
 		}},
@@ -271,8 +272,13 @@ func TestRule_LimitsAndControls(t *testing.T) {
 		{"network parameter on the host's network", two(`"systemControls":[{"namespace":"net.core.somaxconn","value":"1"}]`, "", `"networkMode":"host"`), []string{
 			at + `systemControls[0].namespace is "net.core.somaxconn", which is the host's own in network mode host`,
 		}},
+		{"the host's namespaces", beside(`"pidMode":"host","ipcMode":"none"`), nil},
+		{"the task's namespaces", beside(`"pidMode":"task","ipcMode":"task"`), []string{
+			`pidMode "task" is not supported yet: no container holds the namespaces of a task`,
+			`ipcMode "task" is not supported yet: no container holds the namespaces of a task`,
+		}},
+		{"no such namespace", beside(`"pidMode":"none"`), []string{`pidMode is "none"; allowed: host`}},
 		{"IPC parameter on the host's IPC", two(`"systemControls":[{"namespace":"kernel.sem","value":"1"}]`, "", `"ipcMode":"host"`), []string{
-			"ipcMode is not supported yet: every container has its own IPC namespace",
 			at + `systemControls[0].namespace is "kernel.sem", which is the host's own in IPC mode host`,
 		}},
 	})

@@ -10,6 +10,7 @@ const (
 	noManaged   = "it is that of ECS Managed Instances"
 	noNetworkFS = "mount the file system on the instances and name its folder in host.sourcePath"
 	noFirelens  = "FireLens needs the ECS agent's log router; name a Docker log driver instead"
+	noPause     = "no container holds the namespaces of a task"
 	noElastic   = "Elastic Inference no longer exists"
 )
 
@@ -39,8 +40,8 @@ func taskMembers() []Member {
 		run("runtimePlatform.operatingSystemFamily", String, platforms()...),
 		later("taskRoleArn", String, noRoles),
 		later("executionRoleArn", String, noRoles),
-		later("pidMode", String, "every container has its own process namespace", can("host", "task")...),
-		later("ipcMode", String, "every container has its own IPC namespace", can("host", "task", "none")...),
+		run("pidMode", String, Choice{Text: NamespaceHost}, Choice{Text: NamespaceTask, State: Later, Why: noPause}),
+		run("ipcMode", String, Choice{Text: NamespaceHost}, Choice{Text: NamespaceNone}, Choice{Text: NamespaceTask, State: Later, Why: noPause}),
 		never("ephemeralStorage", Object, noFargate),
 		never("ephemeralStorage.sizeInGiB", Integer, noFargate),
 		never("enableFaultInjection", Boolean, "there is no fault injection endpoint for tasks"),

@@ -6,7 +6,6 @@ import "slices"
 const (
 	noSecrets = "the agent reads no secrets and files from other services"
 	noShare   = "a GPU is given whole"
-	noGroup   = "containers of a task do not share volumes and names"
 )
 
 // box is the path of a container's members.
@@ -104,11 +103,11 @@ func orderMembers() []Member {
 		run(box+"restartPolicy.enabled", Boolean),
 		run(box+"restartPolicy.ignoredExitCodes", Integers),
 		run(box+"restartPolicy.restartAttemptPeriod", Integer),
-		later(box+"links", Strings, noGroup),
-		later(box+"volumesFrom", Objects, noGroup),
-		later(box+"volumesFrom[].sourceContainer", String, noGroup),
-		later(box+"volumesFrom[].readOnly", Boolean, noGroup),
-		later(box+"disableNetworking", Boolean, "networkMode none does it for a whole task"),
+		run(box+"links", Strings),
+		run(box+"volumesFrom", Objects),
+		run(box+"volumesFrom[].sourceContainer", String),
+		run(box+"volumesFrom[].readOnly", Boolean),
+		run(box+"disableNetworking", Boolean),
 	}
 }
 
@@ -152,7 +151,6 @@ func resourceMembers(at string) []Member {
 
 func linuxMembers() []Member {
 	const linux = box + "linuxParameters"
-	const swap = "swap is left as the instance has it"
 	capabilities := can("ALL", "AUDIT_CONTROL", "AUDIT_WRITE", "BLOCK_SUSPEND", "CHOWN", "DAC_OVERRIDE", "DAC_READ_SEARCH",
 		"FOWNER", "FSETID", "IPC_LOCK", "IPC_OWNER", "KILL", "LEASE", "LINUX_IMMUTABLE", "MAC_ADMIN", "MAC_OVERRIDE", "MKNOD",
 		"NET_ADMIN", "NET_BIND_SERVICE", "NET_BROADCAST", "NET_RAW", "SETFCAP", "SETGID", "SETPCAP", "SETUID", "SYS_ADMIN",
@@ -173,7 +171,7 @@ func linuxMembers() []Member {
 		run(linux+".tmpfs[].containerPath", String),
 		run(linux+".tmpfs[].size", Integer),
 		run(linux+".tmpfs[].mountOptions", Strings),
-		later(linux+".maxSwap", Integer, swap),
-		later(linux+".swappiness", Integer, swap),
+		run(linux+".maxSwap", Integer),
+		run(linux+".swappiness", Integer),
 	}
 }

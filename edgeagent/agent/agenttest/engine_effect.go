@@ -33,6 +33,9 @@ func EngineEffect(t *testing.T, newEngine func(instance string) agent.Engine, im
 		"Volume_SharedThatMayNotBeMadeMustBeThere":      noVolume,
 		"Volume_FolderOfTheHostCanBeReadOnly":           folder,
 		"Health_FollowsTheChecksAndIsTold":              health,
+		"Group_ALinkIsANameAndVolumesAreLent":           group,
+		"Group_NamespacesOfTheHostAndNone":              namespaces,
+		"Network_CanBeOffForOneContainer":               offline,
 		"Root_ReadOnlyCannotBeWrittenButItsTmpfsCan":    readOnlyRoot,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -72,7 +72,10 @@ func request(instance string, spec agent.Spec) (createRequest, error) {
 			Privileged:     value(c.Privileged),
 			ReadonlyRootfs: value(c.ReadonlyRootFilesystem),
 			SecurityOpt:    securityOptions(c.DockerSecurityOptions),
-			Resources:      resources(spec, c),
+			// A value of ECS's is one of Docker's; what the table refuses never comes here.
+			PidMode:   container.PidMode(spec.Definition.PidMode),
+			IpcMode:   container.IpcMode(spec.Definition.IpcMode),
+			Resources: resources(spec, c),
 		},
 	}
 	attach(&r, spec, c)
@@ -103,6 +106,12 @@ func resources(spec agent.Spec, c taskdef.ContainerDefinition) container.Resourc
 	}
 	if l := c.LinuxParameters; l != nil {
 		r.Devices = devices(l.Devices)
+		if l.MaxSwap != nil && memory > 0 {
+			r.MemorySwap = int64(memory+*l.MaxSwap) * mib // Docker's is both together
+			if l.Swappiness != nil {
+				r.MemorySwappiness = new(int64(*l.Swappiness))
+			}
+		}
 	}
 	if len(spec.GPUs) > 0 {
 		r.DeviceRequests = []container.DeviceRequest{{DeviceIDs: spec.GPUs, Capabilities: [][]string{{"gpu"}}}}

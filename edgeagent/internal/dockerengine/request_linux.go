@@ -23,6 +23,14 @@ func attach(r *createRequest, spec agent.Spec, c taskdef.ContainerDefinition) {
 	for _, h := range c.ExtraHosts {
 		r.Host.ExtraHosts = append(r.Host.ExtraHosts, h.Hostname+":"+h.IPAddress)
 	}
+	r.Config.NetworkDisabled = value(c.DisableNetworking)
+	for _, link := range c.Links {
+		name, alias, named := strings.Cut(link, ":")
+		if !named {
+			alias = name
+		}
+		r.Host.Links = append(r.Host.Links, nameOf(spec, name)+":"+alias)
+	}
 	var own []string
 	for _, p := range taskdef.Ports(*spec.Definition) {
 		if p.Container != c.Name {

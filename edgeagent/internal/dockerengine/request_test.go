@@ -43,6 +43,8 @@ var golden = []struct {
 	{"task-size", "free", nil},
 	{"task-size-bound", "bound", nil},
 	{"awslogs", "main", nil},
+	{"group", "web", nil},
+	{"offline", "alone", nil},
 }
 
 func input(t *testing.T, file string) []byte {

@@ -40,6 +40,13 @@ func mount(r *createRequest, instance string, spec agent.Spec, c taskdef.Contain
 		}
 		addMount(r, kind, source, m)
 	}
+	for _, v := range c.VolumesFrom {
+		from := nameOf(spec, v.SourceContainer)
+		if value(v.ReadOnly) {
+			from += ":ro"
+		}
+		r.Host.VolumesFrom = append(r.Host.VolumesFrom, from)
+	}
 	return nil
 }
 
