@@ -123,7 +123,8 @@ func serveUntil(ctx context.Context, c settings, log *slog.Logger) error {
 	limits := dockerengine.DefaultLimits()
 	limits.Pull = c.PullTimeout
 	engine, err := dockerengine.New(c.DockerHost, instance, c.Cluster,
-		dockerengine.WithPolicy(dockerengine.Policy(c.PullPolicy)), dockerengine.WithLimits(limits))
+		dockerengine.WithPolicy(dockerengine.Policy(c.PullPolicy)), dockerengine.WithLimits(limits),
+		dockerengine.WithTaken(prober(c.DockerHost)))
 	if err != nil {
 		return err
 	}

@@ -19,12 +19,15 @@ func (s ContainerStatus) Rank() int { return containerRanks[s] }
 // Known says whether s is a status at all.
 func (s ContainerStatus) Known() bool { return containerRanks[s] > 0 }
 
-// Binding is a port of a container on its host.
+// Binding is a port of a container on its host, or a row of them: then the two
+// ranges (FIRST-LAST) are set and the two ports are 0.
 type Binding struct {
-	BindIP        string `json:"bindIP,omitempty"`
-	ContainerPort int    `json:"containerPort"`
-	HostPort      int    `json:"hostPort"`
-	Protocol      string `json:"protocol"`
+	BindIP             string `json:"bindIP,omitempty"`
+	ContainerPort      int    `json:"containerPort"`
+	HostPort           int    `json:"hostPort"`
+	ContainerPortRange string `json:"containerPortRange,omitempty"`
+	HostPortRange      string `json:"hostPortRange,omitempty"`
+	Protocol           string `json:"protocol"`
 }
 
 // Container is what is known of one container of a task.

@@ -1,9 +1,11 @@
 package taskdef
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // Resources is what a task takes from an instance.
@@ -64,6 +66,44 @@ type Port struct {
 	ContainerPort int
 	HostPort      int    // 0: the engine picks one
 	Protocol      string // tcp or udp
+}
+
+// PortRow is a range of a container's ports, for which the host gives as many in a row.
+type PortRow struct {
+	First, Last int
+	Protocol    string // tcp or udp
+}
+
+// maxRow is how many ports one range may have: each costs the host a rule and a proxy, and a row of free ones is soon hard
+// to find.
+const maxRow = 1000
+
+// PortRows are the container's port ranges, in its order.
+func (c ContainerDefinition) PortRows() []PortRow {
+	var rows []PortRow
+	for _, p := range c.PortMappings {
+		if r, ok := p.row(); ok && p.ContainerPortRange != "" {
+			rows = append(rows, r)
+		}
+	}
+	return rows
+}
+
+// row is the mapping's container ports, of which it may have one; false if they are none.
+func (p PortMapping) row() (PortRow, bool) {
+	r := PortRow{Protocol: cmp.Or(p.Protocol, "tcp")}
+	if p.ContainerPortRange == "" {
+		r.First, r.Last = value(p.ContainerPort), value(p.ContainerPort)
+		return r, r.First > 0
+	}
+	first, last, ok := strings.Cut(p.ContainerPortRange, "-")
+	a, errA := strconv.ParseUint(first, 10, 16)
+	b, errB := strconv.ParseUint(last, 10, 16)
+	if !ok || errA != nil || errB != nil || a == 0 || a >= b || b-a >= maxRow {
+		return PortRow{}, false
+	}
+	r.First, r.Last = int(a), int(b)
+	return r, true
 }
 
 // located is a port and the mapping it comes from.

@@ -3,7 +3,6 @@ package taskdef
 import (
 	"fmt"
 	"regexp"
-	"strconv"
 	"strings"
 )
 
@@ -32,6 +31,7 @@ func (j *judge) network(path string, c ContainerDefinition) {
 			j.portNames[p.Name] = true
 		}
 	}
+	j.rows(path, c.PortMappings)
 	if h := c.Hostname; h != "" && (len(h) > 63 || !hostForm.MatchString(h)) {
 		j.invalid(path+".hostname", "is %s; allowed are up to 63 letters, digits, hyphens and dots", show(h))
 	}
@@ -75,14 +75,26 @@ func (j *judge) portRange(at string, p PortMapping) {
 	if p.ContainerPort != nil || value(p.HostPort) != 0 {
 		j.invalid(at+".containerPortRange", "excludes containerPort and hostPort")
 	}
-	first, last, ok := strings.Cut(p.ContainerPortRange, "-")
-	a, errA := strconv.ParseUint(first, 10, 16)
-	b, errB := strconv.ParseUint(last, 10, 16)
-	if !ok || errA != nil || errB != nil || a == 0 || a >= b {
-		j.invalid(at+".containerPortRange", "is %s; allowed is FIRST-LAST within 1 to %d", show(p.ContainerPortRange), maxPort)
+	if _, ok := p.row(); !ok {
+		j.invalid(at+".containerPortRange", "is %s; allowed is FIRST-LAST within 1 to %d, at most %d ports", show(p.ContainerPortRange), maxPort, maxRow)
 	}
 	if j.def.Network() == NetworkHost {
 		j.invalid(at+".containerPortRange", "is not possible in network mode host")
+	}
+}
+
+// rows refuses a range of a container's ports that another mapping of it meets.
+func (j *judge) rows(path string, list []PortMapping) {
+	for i, p := range list {
+		a, _ := p.row()
+		for k, other := range list[:i] {
+			b, _ := other.row()
+			switch {
+			case p.ContainerPortRange == "" && other.ContainerPortRange == "": // one port may be published twice
+			case a.Protocol == b.Protocol && a.First <= b.Last && b.First <= a.Last && a.Last > 0 && b.Last > 0:
+				j.invalid(fmt.Sprintf("%s.portMappings[%d]", path, i), "has ports in common with portMappings[%d], where one of them is a range", k)
+			}
+		}
 	}
 }
 

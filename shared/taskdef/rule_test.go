@@ -125,23 +125,24 @@ func TestRule_Ports(t *testing.T) {
 		{"one name twice", two(`"portMappings":[{"containerPort":80,"name":"web"}]`, `"portMappings":[{"containerPort":81,"name":"web"}]`, ""), []string{
 			`containerDefinitions[1].portMappings[0].name repeats "web"`,
 		}},
-		{"a good range in network mode host", in("host", `{"containerPortRange":"1-65535"}`), []string{
-			at + ".containerPortRange is not supported yet: ports are published one by one",
+		{"a good range in network mode host", in("host", `{"containerPortRange":"1-1000"}`), []string{
 			at + ".containerPortRange is not possible in network mode host",
 		}},
 		{"no range", port(`{"containerPortRange":"5-5"},{"containerPortRange":"0-5"},{"containerPortRange":"5"}`), []string{
-			at + ".containerPortRange is not supported yet: ports are published one by one",
-			"containerDefinitions[0].portMappings[1].containerPortRange is not supported yet: ports are published one by one",
-			"containerDefinitions[0].portMappings[2].containerPortRange is not supported yet: ports are published one by one",
-			at + `.containerPortRange is "5-5"; allowed is FIRST-LAST within 1 to 65535`,
-			`containerDefinitions[0].portMappings[1].containerPortRange is "0-5"; allowed is FIRST-LAST within 1 to 65535`,
-			`containerDefinitions[0].portMappings[2].containerPortRange is "5"; allowed is FIRST-LAST within 1 to 65535`,
+			at + `.containerPortRange is "5-5"; allowed is FIRST-LAST within 1 to 65535, at most 1000 ports`,
+			`containerDefinitions[0].portMappings[1].containerPortRange is "0-5"; allowed is FIRST-LAST within 1 to 65535, at most 1000 ports`,
+			`containerDefinitions[0].portMappings[2].containerPortRange is "5"; allowed is FIRST-LAST within 1 to 65535, at most 1000 ports`,
+		}},
+		{"ranges side by side", port(`{"containerPortRange":"1-1000"},{"containerPortRange":"1-1000","protocol":"udp"},{"containerPortRange":"1001-1002"},{"containerPort":1003},{"containerPort":1003}`), nil},
+		{"a range too many", port(`{"containerPortRange":"1-1001"}`), []string{at + `.containerPortRange is "1-1001"; allowed is FIRST-LAST within 1 to 65535, at most 1000 ports`}},
+		{"ranges that meet", port(`{"containerPortRange":"5-9"},{"containerPortRange":"9-10"},{"containerPort":5}`), []string{
+			"containerDefinitions[0].portMappings[1] has ports in common with portMappings[0], where one of them is a range",
+			"containerDefinitions[0].portMappings[2] has ports in common with portMappings[0], where one of them is a range",
 		}},
 		{"edges", port(`{"containerPort":1,"hostPort":65535},{"containerPort":65535,"hostPort":1}`), nil},
 		{"range", port(`{"containerPortRange":"9-5","containerPort":4}`), []string{
-			at + ".containerPortRange is not supported yet: ports are published one by one",
 			at + ".containerPortRange excludes containerPort and hostPort",
-			at + `.containerPortRange is "9-5"; allowed is FIRST-LAST within 1 to 65535`,
+			at + `.containerPortRange is "9-5"; allowed is FIRST-LAST within 1 to 65535, at most 1000 ports`,
 		}},
 	})
 }

@@ -66,7 +66,7 @@ func portMembers() []Member {
 		// are labels, kept and shown.
 		run(box+"portMappings[].name", String),
 		run(box+"portMappings[].appProtocol", String, can("http", "http2", "grpc")...),
-		later(box+"portMappings[].containerPortRange", String, "ports are published one by one"),
+		run(box+"portMappings[].containerPortRange", String),
 	}
 }
 

@@ -17,6 +17,7 @@ const (
 	MaxPorts      = 200
 	MaxGPUs       = 64
 	MaxText       = 512
+	MaxRange      = 16 // of ports, as text
 )
 
 var (
@@ -176,6 +177,10 @@ func (c *checker) snapshot(s *Snapshot) {
 		c.text("containers.image", k.Image, 2048)
 		c.text("containers.imageDigest", k.ImageDigest, MaxText)
 		c.text("containers.runtimeId", k.RuntimeID, 255)
+		for _, b := range k.Bindings {
+			c.text("containers.bindings.containerPortRange", b.ContainerPortRange, MaxRange)
+			c.text("containers.bindings.hostPortRange", b.HostPortRange, MaxRange)
+		}
 		c.that(len(k.Bindings) <= MaxPorts, "containers.bindings", "has %d entries; at most %d are allowed", len(k.Bindings), MaxPorts)
 		c.gpus(k.GPUs)
 	}

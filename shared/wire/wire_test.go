@@ -66,6 +66,8 @@ func grown() map[string]wire.Message {
 		"report.health.v1.json": &wire.Report{Header: header(wire.ReportType), Origin: from, Snapshot: wire.Snapshot{Task: job, Attempt: 2, Epoch: 1767323045, Status: task.Running,
 			Health:     task.Unhealthy,
 			Containers: []task.Container{{Name: "main", Status: task.ContainerRunning, Health: task.Unhealthy}, {Name: "db", Status: task.ContainerRunning, Health: task.Healthy}}}},
+		"report.ports.v1.json": &wire.Report{Header: header(wire.ReportType), Origin: from, Snapshot: wire.Snapshot{Task: job, Attempt: 2, Epoch: 1767323045, Status: task.Running,
+			Containers: []task.Container{{Name: "main", Status: task.ContainerRunning, Bindings: []task.Binding{{BindIP: "0.0.0.0", ContainerPortRange: "7000-7009", HostPortRange: "50000-50009", Protocol: "udp"}}}}}},
 	}
 }
 
@@ -255,6 +257,8 @@ func TestCheck_NamesTheMemberThatIsOutOfBounds(t *testing.T) {
 		{"containers.reason", report(func(m *wire.Report) { m.Containers[0].Reason = long })},
 		{"healthStatus", report(func(m *wire.Report) { m.Health = "FINE" })},
 		{"containers.healthStatus", report(func(m *wire.Report) { m.Containers[0].Health = "healthy" })},
+		{"containers.bindings.containerPortRange", report(func(m *wire.Report) { m.Containers[0].Bindings[0].ContainerPortRange = long[:17] })},
+		{"containers.bindings.hostPortRange", report(func(m *wire.Report) { m.Containers[0].Bindings[0].HostPortRange = long[:17] })},
 		{"containers.bindings", report(func(m *wire.Report) { m.Containers[0].Bindings = make([]task.Binding, 201) })},
 		{"code", refused(func(m *wire.Refused) { m.Code = "" })},
 		{"tcp", refused(func(m *wire.Refused) { m.TCP = []int{65536} })},

@@ -22,6 +22,7 @@ func EngineEffect(t *testing.T, newEngine func(instance string) agent.Engine, im
 		"Program_EntryPointComesBeforeTheCommand":       entryPoint,
 		"Program_ThatIsNotThereIsInvalidAndSaysSo":      noProgram,
 		"Port_OneThatTheEngineChoosesIsShownOnce":       dynamicPort,
+		"Port_ARangeIsAsManyOfTheHostsInARow":           portRow,
 		"Port_OneThatIsNamedIsTheHosts":                 staticPort,
 		"Port_TwoProtocolsOfOneNumberAreTwo":            udpPort,
 		"Port_TakenByAStrangerIsAConflictThatNamesIt":   takenPort,
@@ -124,6 +125,21 @@ func dynamicPort(b *bench) {
 	b.must(b.Stop(b.ctx, s.ContainerID, 0))
 	if left := b.ended(s.ContainerID).Bindings; len(left) != 0 {
 		b.Fatalf("after its end it still shows %+v", left)
+	}
+}
+
+func portRow(b *bench) {
+	s := b.spec(Sleep(0), bridge, port(80, 0, "tcp"), first(func(c *taskdef.ContainerDefinition) {
+		c.PortMappings = append(c.PortMappings, taskdef.PortMapping{ContainerPortRange: "7000-7003", Protocol: "udp"})
+	}))
+	b.start(s)
+	got := b.observe(s.ContainerID).Bindings
+	if len(got) != 2 || got[0].ContainerPortRange != "7000-7003" || got[0].Protocol != "udp" || got[0].ContainerPort != 0 || got[1].ContainerPort != 80 {
+		b.Fatalf("bindings %+v, want one for the range and one for 80", got)
+	}
+	var from, to int
+	if _, err := fmt.Sscanf(got[0].HostPortRange, "%d-%d", &from, &to); err != nil || to-from != 3 {
+		b.Fatalf("the host's range is %q: %v", got[0].HostPortRange, err)
 	}
 }
 

@@ -1,6 +1,9 @@
 package agenttest
 
 import (
+	"context"
+	"errors"
+
 	"github.com/longshore-run/longshore/shared/taskdef"
 )
 
@@ -18,7 +21,14 @@ func group(b *bench) {
 	b.until(func() bool { return b.observe(db.ContainerID).Running }, "the first container")
 	web := db
 	web.Container = "web"
-	b.exits(b.run(web), 0)
+	_, err := b.Create(b.ctx, web)
+	b.must(err)
+	b.Cleanup(func() { // before the first, and without the task's volume, which that has
+		ctx := context.WithoutCancel(b.ctx)
+		b.must(errors.Join(b.Stop(ctx, web.ContainerID, 0), b.Remove(ctx, web.ContainerID)))
+	})
+	b.must(b.Start(b.ctx, web.ContainerID))
+	b.exits(b.ended(web.ContainerID), 0)
 }
 
 func volumeAt(path string) change {

@@ -2,6 +2,7 @@ package dockerengine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -32,6 +33,9 @@ func (e *Engine) Create(ctx context.Context, spec agent.Spec) (string, error) {
 			if err := e.provide(ctx, api, spec, v); err != nil {
 				return err
 			}
+		}
+		if err := e.placeRows(&r); err != nil {
+			return err
 		}
 		c, err := api.ContainerCreate(ctx, r.Config, r.Host, r.Network, nil, r.Name)
 		switch {
@@ -93,7 +97,16 @@ func (e *Engine) Start(ctx context.Context, id agent.ContainerID) error {
 			if !instant(c.State.StartedAt).IsZero() {
 				return nil
 			}
-			return run(ctx, api, c)
+			err = run(ctx, api, c)
+			if p, ok := errors.AsType[*agent.PortsTaken](err); !ok || !lostRow(c, portsOf(p)) {
+				return err
+			}
+			// It never ran and has ports that cannot be moved: it is made anew, with others.
+			if gone := api.ContainerRemove(ctx, c.ID, container.RemoveOptions{RemoveVolumes: true}); gone != nil && !cerrdefs.IsNotFound(gone) {
+				return err
+			}
+			e.forget(id)
+			return fault.Wrap(fault.NotFound, err, "container %s was removed: its row of ports was taken meanwhile", id.Container)
 		})
 }
 

@@ -22,6 +22,7 @@ type Engine struct {
 	policy   Policy
 	limits   Limits
 	now      func() time.Time
+	taken    func(tcp, udp []int) ([]int, []int) // nil: the host's ports cannot be seen
 
 	turn chan struct{} // held by the one who negotiates the API version
 

@@ -156,6 +156,18 @@ func portTaken(err error, static []hostPort) []hostPort {
 	return found
 }
 
+// portsOf is what a conflict is about.
+func portsOf(p *agent.PortsTaken) []hostPort {
+	var all []hostPort
+	for _, n := range p.TCP {
+		all = append(all, hostPort{n, "tcp"})
+	}
+	for _, n := range p.UDP {
+		all = append(all, hostPort{n, "udp"})
+	}
+	return all
+}
+
 type hostPort struct {
 	Port     int
 	Protocol string

@@ -27,10 +27,11 @@ const (
 	labelDefinition = ours + "definition" // family:revision
 	labelEpoch      = ours + "epoch"
 	labelTaskARN    = ours + "task-arn"
-	labelGPUs       = ours + "gpus"      // ids, with commas
-	labelPorts      = ours + "ports"     // network mode host: 80/tcp,53/udp
-	labelEssential  = ours + "essential" // false, or not there
-	labelHealth     = ours + "health"    // checked: the definition has a health check
+	labelGPUs       = ours + "gpus"        // ids, with commas
+	labelPorts      = ours + "ports"       // network mode host: 80/tcp,53/udp
+	labelRows       = ours + "port-ranges" // 7000-7009/udp
+	labelEssential  = ours + "essential"   // false, or not there
+	labelHealth     = ours + "health"      // checked: the definition has a health check
 	labelVolume     = ours + "volume"
 	labelScope      = ours + "scope"
 )

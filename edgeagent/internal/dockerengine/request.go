@@ -21,6 +21,7 @@ type createRequest struct {
 	Host    *container.HostConfig
 	Network *network.NetworkingConfig // nil: the one network of Host.NetworkMode
 	Volumes []volumeRequest           // to be there before the container
+	Rows    []taskdef.PortRow         // that are to get as many ports of the host, in a row
 }
 
 // The bounds of CPU shares. Below the first the kernel does not go, and 0 would

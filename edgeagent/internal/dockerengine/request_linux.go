@@ -36,7 +36,7 @@ func attach(r *createRequest, spec agent.Spec, c taskdef.ContainerDefinition) {
 		if p.Container != c.Name {
 			continue
 		}
-		port := nat.Port(fmt.Sprintf("%d/%s", p.ContainerPort, p.Protocol))
+		port := portOf(p.ContainerPort, p.Protocol)
 		if mode == taskdef.NetworkHost {
 			own = append(own, string(port))
 			continue
@@ -47,6 +47,17 @@ func attach(r *createRequest, spec agent.Spec, c taskdef.ContainerDefinition) {
 		r.Config.ExposedPorts[port] = struct{}{}
 		// 0 lets Docker pick a port that is free when the container starts.
 		r.Host.PortBindings[port] = append(r.Host.PortBindings[port], nat.PortBinding{HostPort: strconv.Itoa(p.HostPort)})
+	}
+	if r.Rows = c.PortRows(); len(r.Rows) > 0 {
+		r.Config.Labels[labelRows] = rowLabel(r.Rows)
+		if r.Config.ExposedPorts == nil {
+			r.Config.ExposedPorts = nat.PortSet{}
+		}
+		for _, row := range r.Rows {
+			for n := row.First; n <= row.Last; n++ {
+				r.Config.ExposedPorts[portOf(n, row.Protocol)] = struct{}{}
+			}
+		}
 	}
 	if len(own) > 0 {
 		r.Config.Labels[labelPorts] = strings.Join(own, ",")

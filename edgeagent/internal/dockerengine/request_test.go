@@ -45,6 +45,7 @@ var golden = []struct {
 	{"awslogs", "main", nil},
 	{"group", "web", nil},
 	{"offline", "alone", nil},
+	{"arena", "arena", nil},
 }
 
 func input(t *testing.T, file string) []byte {

@@ -172,8 +172,9 @@ func bindings(c container.InspectResponse) []task.Binding {
 			}
 		}
 	}
+	list = fold(list, rowsOf(c.Config.Labels[labelRows]))
 	slices.SortFunc(list, func(a, b task.Binding) int {
-		return cmp.Or(cmp.Compare(a.ContainerPort, b.ContainerPort), cmp.Compare(a.Protocol, b.Protocol),
+		return cmp.Or(cmp.Compare(a.ContainerPort, b.ContainerPort), cmp.Compare(a.ContainerPortRange, b.ContainerPortRange), cmp.Compare(a.Protocol, b.Protocol),
 			cmp.Compare(a.HostPort, b.HostPort), cmp.Compare(a.BindIP, b.BindIP))
 	})
 	return slices.Compact(list)

@@ -14,10 +14,12 @@ import (
 )
 
 type bindingShape struct {
-	BindIP        string `json:"bindIP,omitempty"`
-	ContainerPort int    `json:"containerPort"`
-	HostPort      int    `json:"hostPort"`
-	Protocol      string `json:"protocol"`
+	BindIP             string `json:"bindIP,omitempty"`
+	ContainerPort      int    `json:"containerPort,omitempty"`
+	HostPort           int    `json:"hostPort,omitempty"`
+	ContainerPortRange string `json:"containerPortRange,omitempty"`
+	HostPortRange      string `json:"hostPortRange,omitempty"`
+	Protocol           string `json:"protocol"`
 }
 
 type containerShape struct {
