@@ -58,9 +58,12 @@ func at(p Phase, desired task.Desired) Task {
 	t := newTask()
 	c := &t.Containers[0]
 	c.Phase, c.Shown.RuntimeID = p, "c1"
-	c.Ran = p == Running || p == Stopped
+	c.Ran = p == Running || p == Stopped || p == Restarting
 	if c.Ran {
 		t.Status, t.StartedAt, c.Shown.StartedAt, c.Began, c.Shown.Status = task.Running, start, start, start, task.ContainerRunning
+	}
+	if p == Restarting {
+		c.Policy, c.Restarts, c.Last = &Policy{Period: time.Minute}, 1, &Ending{Code: new(9), At: start.Add(time.Minute)}
 	}
 	if p == Stopped {
 		code := 0
@@ -108,13 +111,15 @@ func TestPlan_EveryPhaseMeetsEveryEvent(t *testing.T) {
 		{"create failed", func(t Task) Task { return did(t, Create, final, nil, false) }},
 		{"start failed", func(t Task) Task { return did(t, Start, final, &Seen{Created: true}, false) }},
 		{"start's answer lost", func(t Task) Task { return did(t, Start, errors.New("?"), nil, true) }},
+		{"restart failed", func(t Task) Task { return did(t, Restart, final, &Seen{ExitCode: &code, StartedAt: start}, false) }},
+		{"restart's answer lost", func(t Task) Task { return did(t, Restart, errors.New("?"), nil, true) }},
 		{"stop failed, runs", func(t Task) Task { return did(t, Stop, final, &Seen{Running: true, StartedAt: start}, false) }},
 		{"stop failed, ended", func(t Task) Task { return did(t, Stop, final, &Seen{ExitCode: &code}, false) }},
 		{"stop: silent", func(t Task) Task { return did(t, Stop, errors.New("?"), nil, true) }},
 	}
 	var b strings.Builder
 	for _, desired := range []task.Desired{task.DesiredRunning, task.DesiredStopped} {
-		for _, p := range []Phase{Waiting, Pulled, Created, Starting, Running, Stopped} {
+		for _, p := range []Phase{Waiting, Pulled, Created, Starting, Running, Restarting, Stopped} {
 			fmt.Fprintf(&b, "%s, wanted %s\n", p, desired)
 			for _, e := range events {
 				next, do, wake := Plan(e.apply(at(p, desired)), later)
