@@ -59,7 +59,7 @@ func (c *contract) fields(path string, t reflect.Type, shape string, whole bool)
 		member, ok := members[name]
 		delete(members, name)
 		switch {
-		case !ok && !slices.Contains(newer, shape+"."+name):
+		case !ok && f.Tag.Get("refuse") == "" && !slices.Contains(newer, shape+"."+name):
 			c.fault("%s: the model's %s has no such member", at, shape)
 		case ok && f.Tag.Get("refuse") == "" && f.Type != reflect.TypeFor[json.RawMessage]():
 			c.value(at, f, f.Type, member.Shape, whole)
