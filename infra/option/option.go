@@ -5,6 +5,8 @@
 package option
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/longshore-run/longshore/shared/schedule"
 	"github.com/longshore-run/longshore/shared/setting"
 )
 
@@ -48,6 +51,8 @@ type Options struct {
 	WaitingAlarm time.Duration
 	// FailedTasks adds the example rule: a queue of the tasks that failed.
 	FailedTasks bool
+	// Schedules are scheduled tasks that are deployed with the stack.
+	Schedules []schedule.Rule
 	// AgentPolicies are ARNs of managed policies that the agent's role gets as
 	// well, for instance to pull images from ECR or to be managed by SSM.
 	AgentPolicies []string
@@ -85,6 +90,7 @@ func Read(context map[string]any, hostArch string) (Options, error) {
 	o.LogDays = r.days("logDays", 30)
 	o.WaitingAlarm = r.duration("waitingAlarm", 15*time.Minute, time.Minute, 24*time.Hour)
 	o.FailedTasks = r.flag("failedTasks", false)
+	o.Schedules = r.schedules("schedules", o.Name)
 	o.AgentPolicies = r.list("agentPolicies")
 	if !validName(o.Name) {
 		r.fault("name", "must start with a letter and have at most 40 letters, digits and hyphens")
@@ -232,6 +238,43 @@ func (r *reader) duration(key string, def, least, most time.Duration) time.Durat
 		r.fault(key, "must be at least %s and at most %s", least, most)
 	}
 	return d
+}
+
+// schedules reads a list of scheduled tasks: JSON, or as text with -c.
+func (r *reader) schedules(key, stack string) []schedule.Rule {
+	r.known = append(r.known, key)
+	var text []byte
+	switch v := r.context[Prefix+key].(type) {
+	case nil:
+		return nil
+	case string:
+		text = []byte(v)
+	default:
+		var err error
+		if text, err = json.Marshal(v); err != nil {
+			r.fault(key, "%s", err)
+			return nil
+		}
+	}
+	var all []schedule.Rule
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&all); err != nil {
+		r.fault(key, "must be a list of schedules: %s", err)
+		return nil
+	}
+	names := map[string]bool{}
+	for i := range all {
+		all[i].Complete()
+		if err := all[i].Check(stack); err != nil {
+			r.fault(key, "schedule %d: %s", i+1, strings.ReplaceAll(err.Error(), "\n", "; "))
+		}
+		if names[all[i].Schedule] {
+			r.fault(key, "schedule %d: %s is there twice", i+1, all[i].Schedule)
+		}
+		names[all[i].Schedule] = true
+	}
+	return all
 }
 
 func (r *reader) list(key string) []string {

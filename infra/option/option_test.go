@@ -114,6 +114,28 @@ func TestTunables_CoverTheSettingsAnOperatorMayTurn(t *testing.T) {
 	}
 }
 
+func TestRead_SchedulesComeAsJSONOrAsText(t *testing.T) {
+	for name, value := range map[string]any{
+		"of cdk.json": []any{map[string]any{"schedule": "nightly", "expression": "rate(1 day)", "taskDefinition": "report"}},
+		"of -c":       `[{"schedule":"nightly","expression":"rate(1 day)","taskDefinition":"report"}]`,
+	} {
+		o, err := option.Read(map[string]any{"longshore:schedules": value}, "arm64")
+		if err != nil || len(o.Schedules) != 1 || o.Schedules[0].Count != 1 || o.Schedules[0].Cluster != "default" {
+			t.Errorf("%s: %+v %v", name, o.Schedules, err)
+		}
+	}
+	for bad, want := range map[string]string{
+		`{}`: "must be a list",
+		`[{"schedule":"a","expression":"rate(1 day)","taskDefinition":"b","cuont":2}]`:                                                        "unknown field",
+		`[{"schedule":"a b","expression":"daily","taskDefinition":"b"}]`:                                                                      "schedule 1: schedule: is",
+		`[{"schedule":"a","expression":"rate(1 day)","taskDefinition":"b"},{"schedule":"a","expression":"rate(1 day)","taskDefinition":"b"}]`: "is there twice",
+	} {
+		if _, err := option.Read(map[string]any{"longshore:schedules": bad}, "arm64"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+}
+
 func TestRead_EveryKeyIsInTheManual(t *testing.T) {
 	manual, err := os.ReadFile(filepath.Join("..", "..", "docs", "design", "infrastructure.md"))
 	if err != nil {

@@ -95,15 +95,16 @@ func TestAlarms_WatchWhatExists(t *testing.T) {
 	}
 	want := map[string][]string{
 		"Longshore Stack Longshore": {"BrakeEngaged", "DuplicateIdentities", "FencedInstances", "GuardBlackout",
-			"LedgerDifferences", "LostProbes", "OldestWaitingSeconds", "RefusedRegistrations", "RefusedSenders", "UndecodableMessages", "UnknownContainers"},
+			"LedgerDifferences", "LostProbes", "MissedScheduledRuns", "OldestWaitingSeconds", "RefusedRegistrations", "RefusedSenders", "UndecodableMessages", "UnknownContainers"},
 	}
 	for _, q := range []string{"AdmissionQueue", "ReportsQueue", "HeartbeatsQueue", "ServicesQueue"} {
 		want["AWS/SQS QueueName {"+q+".QueueName}"] = []string{"ApproximateAgeOfOldestMessage"}
 		want["AWS/SQS QueueName {"+q+"Dead.QueueName}"] = []string{"ApproximateNumberOfMessagesVisible"}
 	}
+	want["AWS/SQS QueueName {ScheduleQueueDead.QueueName}"] = []string{"ApproximateNumberOfMessagesVisible"}
 	want["AWS/SQS QueueName {EventsQueueDead.QueueName}"] = []string{"ApproximateNumberOfMessagesVisible"}
 	for f, more := range map[string][]string{"Api": {"Url5xxCount"}, "Readapi": {"Url5xxCount"}, "Admission": nil,
-		"Statechange": nil, "Reaper": {"Invocations"}, "Services": nil, "Events": {"IteratorAge"}, "Audit": nil} {
+		"Statechange": nil, "Reaper": {"Invocations"}, "Services": nil, "Events": {"IteratorAge"}, "Schedule": nil, "Audit": nil} {
 		want["AWS/Lambda FunctionName {"+f+"}"] = append([]string{"Errors", "Throttles"}, more...)
 	}
 	for key, metrics := range want {

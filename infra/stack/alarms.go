@@ -31,7 +31,7 @@ func (s *Stack) alarms() []alarm.Alarm {
 	} {
 		out = append(out, s.queueAlarms(q.name, q.queue, q.age)...)
 	}
-	out = append(out, deadLetters(events, s.eventsDead))
+	out = append(out, deadLetters(events, s.eventsDead), deadLetters(scheduled, s.scheduleDead))
 	for _, name := range Functions() {
 		out = append(out, s.functionAlarms(name)...)
 	}
@@ -158,6 +158,11 @@ func (s *Stack) ownAlarms() []alarm.Alarm {
 		Name:      "ledger-differences",
 		Says:      "A ledger, or a service's count, is not what its tasks add up to.",
 		Metric:    count("LedgerDifferences"),
+		Threshold: 1, Of: 1, Periods: 1,
+	}, {
+		Name:      "schedules-missed",
+		Says:      "A run of a scheduled task was missed.",
+		Metric:    count("MissedScheduledRuns"),
 		Threshold: 1, Of: 1, Periods: 1,
 	}, {
 		Name:      "messages-undecodable",

@@ -9,6 +9,7 @@ import (
 
 	"github.com/longshore-run/longshore/infra/construct/function"
 	"github.com/longshore-run/longshore/infra/construct/queue"
+	rule "github.com/longshore-run/longshore/infra/construct/schedule"
 	"github.com/longshore-run/longshore/shared/schema"
 )
 
@@ -27,6 +28,7 @@ func (s *Stack) addBus() {
 		EventBusName: &s.option.Name,
 		Description:  jsii.String("Longshore: state changes of tasks, container instances and services"),
 	})
+	s.scheduleDead = queue.NewDead(s.Stack, "ScheduleQueueDead", queue.Props{EnforceSSL: s.option.EnforceSSL})
 	s.eventsDead = queue.NewDead(s.Stack, "EventsQueueDead", queue.Props{EnforceSSL: s.option.EnforceSSL})
 }
 
@@ -36,7 +38,7 @@ func (s *Stack) addStreams() {
 	written := map[string]any{"eventName": []string{"INSERT", "MODIFY"}}
 	told := map[string]any{
 		"eventName": []string{"INSERT", "MODIFY"},
-		"dynamodb":  map[string]any{"Keys": map[string]any{schema.PK: map[string]any{"S": []any{map[string]any{"prefix": schema.ServiceEvents}}}}},
+		"dynamodb":  map[string]any{"Keys": map[string]any{schema.PK: map[string]any{"S": []any{schema.SchedulesPartition, map[string]any{"prefix": schema.ServiceEvents}}}}},
 	}
 	for _, t := range schema.Tables() {
 		if !t.Streamed {
@@ -53,6 +55,15 @@ func (s *Stack) addStreams() {
 	}
 	if s.option.FailedTasks {
 		s.addFailedTasks()
+	}
+}
+
+// addSchedules lets the stack's rules, and no others, wake the function, and adds
+// the rules of the context.
+func (s *Stack) addSchedules() {
+	rule.Admit(s.Stack, "SchedulesMayRun", s.option.Name, s.functions[scheduled].FunctionArn())
+	for _, r := range s.option.Schedules {
+		rule.New(s.Stack, "Schedule-"+r.Schedule, rule.Props{Stack: s.option.Name, Function: s.functions[scheduled].FunctionArn(), Rule: r})
 	}
 }
 

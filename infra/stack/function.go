@@ -24,12 +24,13 @@ const (
 	reaper      = "reaper"
 	services    = "services"
 	events      = "events"
+	scheduled   = "schedule"
 	audit       = "audit"
 )
 
 // Functions lists them in the order they are shown.
 func Functions() []string {
-	return []string{api, readapi, admission, statechange, reaper, services, events, audit}
+	return []string{api, readapi, admission, statechange, reaper, services, events, scheduled, audit}
 }
 
 // Code is the folder of a function's binary: readapi is api's with another role.
@@ -48,14 +49,14 @@ const spare = 5 * time.Second
 var timeouts = map[string]time.Duration{
 	api: 25 * time.Second, readapi: 25 * time.Second,
 	admission: 60 * time.Second, statechange: 30 * time.Second,
-	reaper: 55 * time.Second, services: 30 * time.Second, events: 60 * time.Second,
+	reaper: 55 * time.Second, services: 30 * time.Second, events: 60 * time.Second, scheduled: 30 * time.Second,
 	audit: 10 * time.Minute, // it reads every task up to three times
 }
 
 // memories set the share of a processor too: at 1769 MiB it is one whole.
 // Admission plans over thousands of tasks in memory, so it gets most.
 var memories = map[string]int{
-	api: 512, readapi: 512, admission: 1769, statechange: 512, reaper: 512, services: 512, events: 512,
+	api: 512, readapi: 512, admission: 1769, statechange: 512, reaper: 512, services: 512, events: 512, scheduled: 512,
 	audit: 1769,
 }
 
@@ -74,6 +75,7 @@ func (s *Stack) addFunctions() {
 		reaper:      "Longshore: reaps silent instances and sweeps up what was lost, each minute",
 		services:    "Longshore: keeps services at their desired count",
 		events:      "Longshore: publishes committed state changes to the event bus",
+		scheduled:   "Longshore: makes the tasks of schedules that are due",
 		audit:       "Longshore: recomputes every ledger from its tasks, each night",
 	}
 	s.functions = map[string]function.Function{}
@@ -88,6 +90,9 @@ func (s *Stack) addFunctions() {
 		}
 		if name == reaper {
 			props.RetryEvents = 10 * time.Minute
+		}
+		if name == scheduled {
+			props.RetryEvents, props.Dead = time.Hour, s.scheduleDead
 		}
 		s.functions[name] = function.New(s.Stack, title(name), site, props)
 	}
@@ -154,6 +159,7 @@ func (s *Stack) addSources() {
 			function.Source{Batch: 10, Concurrency: 5, Partial: true}),
 	}
 	s.addStreams()
+	s.addSchedules()
 	target := func(name string) *[]awsevents.IRuleTarget {
 		return &[]awsevents.IRuleTarget{awseventstargets.NewLambdaFunction(s.functions[name].Function, nil)}
 	}

@@ -26,6 +26,8 @@ var accepted = []struct {
 	{commands, "StatechangeRole", "makes the queue of an instance that registers, and answers every instance"},
 	{commands, "ReaperRole", "repeats commands to any instance, and deletes the queue of one deregistered a day ago"},
 	{"AwsSolutions-SQS3", "EventsQueueDead", "is itself where the changes go that could not be told; no queue stands before it"},
+	{"AwsSolutions-SQS3", "ScheduleQueueDead", "is itself where the runs go that could not be decided on; no queue stands before it"},
+	{commands, "ScheduleRole", "sends to any instance: stops of what a run replaces"},
 	{commands, "ServicesRole", "sends to any instance: stops of surplus copies"},
 }
 

@@ -40,6 +40,8 @@ func (s *Stack) addOutputs() {
 	out("EventBusName", "Bus of the state changes", s.bus.EventBusName())
 	out("EventBusArn", "The same, for rules in other stacks", s.bus.EventBusArn())
 	out("EventsDeadQueueUrl", "Where changes that could not be told are", s.eventsDead.QueueUrl())
+	out("ScheduleFunctionArn", "What the rules of schedules wake", s.functions[scheduled].FunctionArn())
+	out("ScheduleDeadQueueUrl", "Where runs that could not be decided on are", s.scheduleDead.QueueUrl())
 	if s.failed != nil {
 		out("FailedTasksQueueUrl", "Ends of tasks with an exit code that is not zero", s.failed.QueueUrl())
 	}

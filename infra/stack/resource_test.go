@@ -14,6 +14,7 @@ import (
 	"github.com/longshore-run/longshore/infra/construct/function"
 	"github.com/longshore-run/longshore/infra/option"
 	"github.com/longshore-run/longshore/infra/stack"
+	"github.com/longshore-run/longshore/shared/schedule"
 	"github.com/longshore-run/longshore/shared/schema"
 )
 
@@ -175,7 +176,7 @@ func TestTransport_IsEncryptedOnEveryQueueAndTheTopicExceptOnAnEmulator(t *testi
 			want["{"+plain(id)+"}"] = true
 		}
 	}
-	if got := closed(real); !maps.Equal(got, want) || len(got) != 10 {
+	if got := closed(real); !maps.Equal(got, want) || len(got) != 11 {
 		t.Errorf("closed to plain http: %v\nwant %v", got, want)
 	}
 	if got := closed(local); len(got) != 0 {
@@ -224,7 +225,7 @@ func TestStreams_AreReadInOrderAndLoseNothingInSilence(t *testing.T) {
 	written := `{"eventName":["INSERT","MODIFY"]}`
 	for name, filter := range map[string]string{
 		"Tasks": written, "Instances": written,
-		"Catalog": `{"eventName":["INSERT","MODIFY"],"dynamodb":{"Keys":{"pk":{"S":[{"prefix":"service-events#"}]}}}}`,
+		"Catalog": `{"eventName":["INSERT","MODIFY"],"dynamodb":{"Keys":{"pk":{"S":["schedule",{"prefix":"service-events#"}]}}}}`,
 	} {
 		_, table := real.one(t, "AWS::DynamoDB::Table", name+"Table")
 		if got := text(table.Properties["StreamSpecification"]); got != `{"StreamViewType":"NEW_AND_OLD_IMAGES"}` {
@@ -291,6 +292,45 @@ func TestExampleRule_IsTheOneOfTheExamplesAndOnlyThereIfWanted(t *testing.T) {
 		if strings.HasPrefix(id, "FailedTasks") {
 			t.Error("the example is deployed though nobody asked for it")
 		}
+	}
+}
+
+func TestSchedules_OnlyTheStacksRulesMayRunAndThoseOfTheContextAreThere(t *testing.T) {
+	may := second.Resources["SchedulesMayRun"]
+	want := map[string]string{
+		"Action": "lambda:InvokeFunction", "Principal": "events.amazonaws.com", "FunctionName": "{Schedule.Arn}",
+		"SourceArn": "arn:{AWS::Partition}:events:{AWS::Region}:{AWS::AccountId}:rule/harbor-schedule-*",
+	}
+	for property, value := range want {
+		if got := text(may.Properties[property]); got != value {
+			t.Errorf("%s is %s", property, got)
+		}
+	}
+	var rule resource
+	for _, id := range second.all("AWS::Events::Rule") {
+		if strings.HasPrefix(id, "Schedulenightlyreport") {
+			rule = second.Resources[id]
+		}
+	}
+	if text(rule.Properties["Name"]) != "harbor-schedule-nightly-report" || text(rule.Properties["ScheduleExpression"]) != "cron(0 3 * * ? *)" || text(rule.Properties["State"]) != "ENABLED" {
+		t.Fatalf("rule %v", rule.Properties)
+	}
+	target := list(rule.Properties["Targets"])[0].(map[string]any)
+	input := target["InputTransformer"].(map[string]any)
+	run, err := schedule.DecodeTemplate(text(input["InputTemplate"]))
+	if err != nil || run.Schedule != "nightly-report" || run.StartingDeadline != 600 || run.Overlap != schedule.Forbid || run.Count != 1 {
+		t.Errorf("run %+v: %v", run, err)
+	}
+	if text(target["Arn"]) != "{Schedule.Arn}" || text(input["InputPathsMap"]) != `{"time":"$.time"}` {
+		t.Errorf("target %v", target)
+	}
+	file, err := os.ReadFile(filepath.Join("..", "..", "examples", "schedules", "nightly.json"))
+	if err != nil || !sameJSON(t, text(schedules), string(file)) {
+		t.Errorf("examples/schedules/nightly.json is not what is deployed here (%v)", err)
+	}
+	_, f := real.one(t, "AWS::Lambda::EventInvokeConfig", "ScheduleEventInvokeConfig")
+	if got := text(f.Properties["DestinationConfig"]); !strings.Contains(got, "ScheduleQueueDead") {
+		t.Errorf("a run that can not be decided on goes to %s", got)
 	}
 }
 

@@ -46,6 +46,10 @@ func (s *Stack) allow(name string) []identity.Statement {
 			allowed(s.tables[schema.Tasks].TableArn(), "dynamodb:Scan"),
 			allowed(s.tables[schema.Instances].TableArn(), "dynamodb:Scan"),
 			s.send(s.admission.QueueArn(), s.services.QueueArn()))
+	case scheduled:
+		return join(s.load(schema.Tasks, schema.Instances, schema.Leases, schema.Catalog),
+			s.write(schema.Tasks, schema.Catalog),
+			s.send(s.admission.QueueArn(), s.commandQueues(), s.scheduleDead.QueueArn()))
 	case events:
 		return join(s.load(schema.Instances, schema.Leases, schema.Catalog),
 			s.follow(),
@@ -93,13 +97,16 @@ func (s *Stack) read(roles ...string) []identity.Statement {
 }
 
 func (s *Stack) readWrite(roles ...string) []identity.Statement {
-	out := s.read(roles...)
-	return append(out, identity.Statement{
+	return append(s.read(roles...), s.write(roles...)...)
+}
+
+func (s *Stack) write(roles ...string) []identity.Statement {
+	return []identity.Statement{{
 		Actions: []string{
 			"dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem", "dynamodb:ConditionCheckItem",
 		},
-		Resources: out[0].Resources,
-	})
+		Resources: s.load(roles...)[0].Resources,
+	}}
 }
 
 func (s *Stack) send(queues ...*string) []identity.Statement {

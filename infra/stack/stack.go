@@ -32,7 +32,7 @@ type Stack struct {
 	tables map[string]table.Table // by schema role
 
 	admission, reports, heartbeats, services queue.Queue
-	eventsDead                               awssqs.Queue
+	eventsDead, scheduleDead                 awssqs.Queue
 	bus                                      awsevents.EventBus
 	failed                                   awssqs.Queue // of the example rule, nil without it
 

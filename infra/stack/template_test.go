@@ -76,6 +76,9 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// schedules is the context's value as cdk.json would hold it.
+var schedules = []any{map[string]any{"schedule": "nightly-report", "expression": "cron(0 3 * * ? *)", "taskDefinition": "report", "startingDeadline": 600, "overlap": "forbid"}}
+
 func synthesize(dir string) error {
 	dist, out := filepath.Join(dir, "dist"), filepath.Join(dir, "out")
 	if err := binaries(dist); err != nil {
@@ -94,6 +97,7 @@ func synthesize(dir string) error {
 			"longshore:logDays": "90", "longshore:waitingAlarm": "1h",
 			"longshore:agentPolicies": "arn:aws:iam::aws:policy/AmazonEC2ContainerRegistryReadOnly",
 			"longshore:registerRoles": "*,AROAEXAMPLE", "longshore:failedTasks": "true",
+			"longshore:schedules": schedules,
 		},
 	} {
 		o, err := option.Read(context, "amd64")

@@ -152,36 +152,6 @@ func (p *pass) overdue(t *Task) bool {
 	return t.MaxWait > 0 && p.now.Sub(t.CreatedAt) >= t.MaxWait
 }
 
-// expire ends a task that has waited longer than it was to.
-func (c *Control) expire(ctx context.Context, t *Task) error {
-	return c.withdrawTask(ctx, t.ID, func(*Task) ending { return ending{cause: task.MaxWaitCause} })
-}
-
-// withdrawTask ends a waiting task, if it still waits: nothing was held (I3).
-func (c *Control) withdrawTask(ctx context.Context, id string, why func(*Task) ending) error {
-	t := &Task{ID: id}
-	err := c.decide(ctx, "withdraw task "+id, func() ([]Write, error) {
-		if err := c.Store.Load(ctx, t); err != nil {
-			return nil, err
-		}
-		if t.LastStatus != task.Provisioning {
-			return nil, errGiveUp
-		}
-		live, err := c.liveOf(ctx, t)
-		if err != nil {
-			return nil, err
-		}
-		e := why(t)
-		e.now, e.keepFor = c.Now(), c.Setting.StoppedTasksFor
-		withdraw(t, e)
-		return append(countDown(live, t), Put(t)), nil
-	})
-	if err == nil && t.Service != "" {
-		c.kickServices(ctx, Kick{Cluster: t.Cluster, Service: t.Service, Tasks: []string{t.ID}})
-	}
-	return err
-}
-
 // roams says whether any task may go to more than one instance.
 func (p *pass) roams() bool {
 	for _, t := range p.tasks {

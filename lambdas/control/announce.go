@@ -18,6 +18,14 @@ type Notice struct {
 	Task     *TaskView
 	Instance *InstanceView
 	Service  *ServiceNotice
+	Missed   *MissedNotice
+}
+
+// MissedNotice is a run of a schedule that was missed.
+type MissedNotice struct {
+	Schedule string
+	Version  int64 // of the schedule's record
+	Run      ScheduledRun
 }
 
 // ServiceNotice is something that a service, or a deployment of it, told.
@@ -122,6 +130,12 @@ func (c *Control) notices(ctx context.Context, changes []Change) ([]notice, erro
 			old, _ := change.Old.(*ServiceEvents)
 			for _, e := range newEvents(old, r) {
 				out = append(out, notice{Notice{At: e.At, Service: &ServiceNotice{r.Cluster, r.Service, r.Version, e}}, i})
+			}
+			continue
+		case *Schedule:
+			old, _ := change.Old.(*Schedule)
+			for _, run := range newlyMissed(old, r) {
+				out = append(out, notice{Notice{At: run.Decided, Missed: &MissedNotice{r.Name, r.Version, run}}, i})
 			}
 			continue
 		}

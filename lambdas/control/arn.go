@@ -3,6 +3,8 @@ package control
 import (
 	"fmt"
 	"strings"
+
+	"github.com/longshore-run/longshore/shared/schedule"
 )
 
 // arn is the name of something of ours in ECS's form.
@@ -25,6 +27,11 @@ func (c *Control) longARN(kind, cluster, id string) string {
 		return id
 	}
 	return c.arn(kind + "/" + cluster + "/" + id)
+}
+
+// RuleARN is the ARN of a schedule's EventBridge rule.
+func (c *Control) RuleARN(name string) string {
+	return fmt.Sprintf("arn:%s:events:%s:%s:rule/%s", c.Setting.Partition, c.Setting.Region, c.Setting.Account, schedule.RuleName(c.Setting.StackName, name))
 }
 
 // ClusterARN is a cluster's ARN.

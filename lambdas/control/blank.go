@@ -40,6 +40,8 @@ func Blank(r Record) {
 		*r = ServiceRevision{Cluster: r.Cluster, Service: r.Service, ID: r.ID}
 	case *ServiceDeployment:
 		*r = ServiceDeployment{Cluster: r.Cluster, Service: r.Service, ID: r.ID}
+	case *Schedule:
+		*r = Schedule{Name: r.Name}
 	default:
 		panic("control: unknown record")
 	}

@@ -16,6 +16,8 @@ func ExpiresAt(r Record) *time.Time {
 		return &r.ExpiresAt
 	case *Probe:
 		return &r.ExpiresAt
+	case *Schedule:
+		return &r.ExpiresAt
 	case *Token:
 		return &r.ExpiresAt
 	case *Service:

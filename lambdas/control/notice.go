@@ -39,6 +39,9 @@ func noteworthy(c Change) bool {
 	case *ServiceEvents:
 		old, _ := c.Old.(*ServiceEvents)
 		return len(newEvents(old, r)) > 0
+	case *Schedule:
+		old, _ := c.Old.(*Schedule)
+		return len(newlyMissed(old, r)) > 0
 	}
 	return false
 }
@@ -93,6 +96,23 @@ func newEvents(old, r *ServiceEvents) []ServiceEvent {
 		if e.Name != "" && !known {
 			out = append(out, e)
 		}
+	}
+	return out
+}
+
+// newlyMissed are the runs that a change of a schedule says are missed, oldest first.
+func newlyMissed(old, r *Schedule) []ScheduledRun {
+	var out []ScheduledRun
+	for _, run := range slices.Backward(r.Runs) {
+		if run.Outcome != OutcomeMissed {
+			continue
+		}
+		if old != nil {
+			if before := old.run(run.At); before != nil && before.Outcome == OutcomeMissed {
+				continue
+			}
+		}
+		out = append(out, run)
 	}
 	return out
 }

@@ -18,7 +18,7 @@ var told = map[Kind]map[string]bool{
 		"StopCause": true, "StoppedReason": true,
 		// As it was made.
 		"ID": false, "Version": false, "Cluster": false, "Family": false, "Number": false, "Overrides": false, "Needs": false, "Group": false,
-		"StartedBy": false, "Service": false, "Launch": false, "Exec": false, "Constraints": false, "Strategy": false, "Priority": false,
+		"StartedBy": false, "Service": false, "Schedule": false, "Launch": false, "Exec": false, "Constraints": false, "Strategy": false, "Priority": false,
 		"MaxWait": false, "Pinned": false, "NoWait": false, "CreatedAt": false,
 		// The control plane's own notes. An admission is told by the status.
 		"WaitingReason": false, "Epoch": false, "Incarnation": false, "N": false, "Shown": false, "Held": false, "Dispatched": false,

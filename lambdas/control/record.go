@@ -74,6 +74,7 @@ type Task struct {
 	Group      string            `json:"group"`
 	StartedBy  string            `json:"startedBy,omitempty"`
 	Service    string            `json:"service,omitempty"`
+	Schedule   string            `json:"schedule,omitempty"` // whose run it is of
 	Launch     string            `json:"launchType,omitempty"`
 	Tags       map[string]string `json:"tags,omitempty"`
 	Exec       bool              `json:"enableExecuteCommand,omitempty"`

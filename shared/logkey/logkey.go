@@ -15,6 +15,7 @@ const (
 	Reason      = "reason"
 	Definition  = "definition"
 	Service     = "service"
+	Schedule    = "schedule"
 	Operation   = "operation"
 	Caller      = "caller"
 	Result      = "result"

@@ -33,6 +33,9 @@ const (
 // catalog's changes these are told on.
 const ServiceEvents = "service-events#"
 
+// SchedulesPartition is the catalog's partition of schedules, which are told on, too.
+const SchedulesPartition = "schedule"
+
 // ClusterShards spreads the tasks of one cluster over index partitions.
 const ClusterShards = 4
 

@@ -58,6 +58,10 @@ var walls = []wall{
 		why: "how our AWS clients speak HTTP, the same in every program; it knows no product",
 	},
 	{
+		room: "internal/eventrule", allow: join(awsSDK, []room{"std", "shared/..."}), tests: testTools,
+		why: "the schedules of a stack as EventBridge rules: for programs of users, not for the control plane, which only hears from the rules",
+	},
+	{
 		room: "lambdas/internal/placement/...", allow: []room{"std", "shared/..."}, deny: outside, tests: testTools,
 		why: "placement decides from its arguments alone",
 	},
@@ -127,15 +131,15 @@ var walls = []wall{
 		why: "the agent's main wires adapters to loops; the control plane is another program",
 	},
 	{
-		room: "infra/...", allow: join(cdk, []room{"std", "infra/...", "shared/setting/...", "shared/schema/..."}),
-		why: "the stack is described from the settings and the tables' shapes; nothing else imports the CDK",
+		room: "infra/...", allow: join(cdk, []room{"std", "infra/...", "shared/setting/...", "shared/schema/...", "shared/schedule"}),
+		why: "the stack is described from the settings, the tables' shapes and what a schedule is; nothing else imports the CDK",
 	},
 	{
 		room: "cli", allow: []room{"std", "cli/command", "github.com/mattn/go-isatty", "golang.org/x/crypto/x509roots/fallback"}, tests: testTools,
 		why: "the command's main gives it the terminal, the signals and roots of trust, and nothing else",
 	},
 	{
-		room: "cli/command", allow: join(awsSDK, []room{"std", "shared/taskdef", "cli/internal/...", "github.com/spf13/cobra/..."}),
+		room: "cli/command", allow: join(awsSDK, []room{"std", "shared/taskdef", "shared/schedule", "internal/eventrule", "cli/internal/...", "github.com/spf13/cobra/..."}),
 		tests: join(testTools, []room{"shared/...", "lambdas/apitest", "lambdas/control"}),
 		why:   "commands decide what to ask; asking, waiting and drawing are cli/internal's",
 	},

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslambdadestinations"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslambdaeventsources"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslogs"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssqs"
@@ -44,6 +45,8 @@ type Props struct {
 	// RetryEvents says how long EventBridge's events wait for the function
 	// while it is throttled or failing; zero for functions without events.
 	RetryEvents time.Duration
+	// Dead is where events go that it could not do; nil for nowhere.
+	Dead awssqs.IQueue
 }
 
 // Function is a function, its role and its log.
@@ -86,6 +89,9 @@ func New(scope constructs.Construct, id string, site Site, p Props) Function {
 	if p.RetryEvents > 0 {
 		props.MaxEventAge = seconds(p.RetryEvents)
 		props.RetryAttempts = jsii.Number(2)
+	}
+	if p.Dead != nil {
+		props.OnFailure = awslambdadestinations.NewSqsDestination(p.Dead)
 	}
 	return Function{Function: awslambda.NewFunction(scope, &id, props), Role: role, Log: log}
 }

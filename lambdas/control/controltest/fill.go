@@ -42,6 +42,7 @@ func every(id string) []control.Record {
 		&control.Family{Name: "family-" + id},
 		&control.Definition{Family: "family-" + id, Number: 7},
 		&control.Token{Scope: "RunTask#cluster-" + id, Token: "token/" + id + " ü"},
+		&control.Schedule{Name: "schedule-" + id},
 		&control.Live{Cluster: "cluster-" + id, Service: "service-" + id},
 		&control.Service{Cluster: "cluster-" + id, Name: "service-" + id},
 		&control.ServiceEvents{Cluster: "cluster-" + id, Service: "service-" + id},

@@ -32,6 +32,7 @@ import (
 //	           family      family                  <name>
 //	           definition  definition#<family>     <revision, ten digits>
 //	           token       token#<scope>#<token>   token
+//	           schedule    schedule                <name>
 //	           live        live#<cluster>          <service>
 //	           service     service#<cluster>       <name>
 //	           …events     service-events#<cluster>               <service>
@@ -100,6 +101,8 @@ func placeOf(r control.Record) place {
 		return place{schema.Catalog, prefixed(definitionStart, r.Family), revisionKey(r.Number)}
 	case *control.Token:
 		return place{schema.Catalog, prefixed(tokenStart, r.Scope+"#"+r.Token), tokenSort}
+	case *control.Schedule:
+		return place{schema.Catalog, schema.SchedulesPartition, r.Name}
 	case *control.Live:
 		return place{schema.Catalog, prefixed(liveStart, r.Cluster), r.Service}
 	case *control.Service:
@@ -161,6 +164,9 @@ func announced(p place) control.Record {
 	case p.role == schema.Instances && p.sort == itemLedger:
 		return &control.Ledger{ID: p.partition}
 	case p.role == schema.Catalog:
+		if p.partition == schema.SchedulesPartition {
+			return &control.Schedule{Name: p.sort}
+		}
 		if cluster, ok := strings.CutPrefix(p.partition, eventsStart); ok {
 			return &control.ServiceEvents{Cluster: cluster, Service: p.sort}
 		}

@@ -81,7 +81,7 @@ func whole(r control.Record) attributes {
 }
 
 func TestChange_ReadsBothImagesOfWhatIsAnnounced(t *testing.T) {
-	announcedKinds := map[control.Kind]bool{control.TaskKind: true, control.InstanceKind: true, control.LedgerKind: true, control.ServiceEventsKind: true}
+	announcedKinds := map[control.Kind]bool{control.TaskKind: true, control.InstanceKind: true, control.LedgerKind: true, control.ServiceEventsKind: true, control.ScheduleKind: true}
 	for _, r := range controltest.Filled() {
 		*r.Revision() = 12
 		p := placeOf(r)

@@ -17,6 +17,7 @@ const (
 	instanceEvent = "ECS Container Instance State Change"
 	actionEvent   = "ECS Service Action"
 	rolloutEvent  = "ECS Deployment State Change"
+	missedEvent   = "Longshore Scheduled Task Missed" // ECS has none
 )
 
 // eventTime is a time as events have it: text, where the API has a number.
@@ -94,6 +95,27 @@ func (h *Handler) serviceEvent(n *control.ServiceNotice) (control.Event, error) 
 	return event(kind, e.At, d, h.control.ServiceARN(n.Cluster, n.Service))
 }
 
+// missedDetail is a run of a schedule that was missed: ECS has no event for it.
+type missedDetail struct {
+	Schedule      string    `json:"schedule"`
+	ScheduledTime eventTime `json:"scheduledTime"`
+	Reason        string    `json:"reason"`
+	Detail        string    `json:"detail,omitempty"`
+	ClusterARN    string    `json:"clusterArn"`
+	TaskARNs      []string  `json:"taskArns"`
+	UpdatedAt     eventTime `json:"updatedAt"`
+	Version       int64     `json:"version"`
+}
+
+func (h *Handler) missedEvent(n *control.MissedNotice) (control.Event, error) {
+	run := n.Run
+	return event(missedEvent, run.Decided, missedDetail{
+		Schedule: n.Schedule, ScheduledTime: timeOf(run.At), Reason: string(run.Reason), Detail: run.Detail, ClusterARN: h.control.ClusterARN(run.Cluster),
+		TaskARNs:  each(run.Tasks, func(id string) string { return h.control.TaskARN(run.Cluster, id) }),
+		UpdatedAt: timeOf(run.Decided), Version: n.Version,
+	}, h.control.RuleARN(n.Schedule))
+}
+
 // Event is a notice in ECS's form: its detail is what Describe answers.
 func (h *Handler) Event(n control.Notice) (control.Event, error) {
 	switch {
@@ -112,6 +134,8 @@ func (h *Handler) Event(n control.Notice) (control.Event, error) {
 		}, s.ContainerInstanceARN)
 	case n.Service != nil:
 		return h.serviceEvent(n.Service)
+	case n.Missed != nil:
+		return h.missedEvent(n.Missed)
 	}
 	return control.Event{}, fmt.Errorf("a notice about nothing")
 }
