@@ -54,6 +54,7 @@ func (c *Control) creation(ctx context.Context, r *ServiceRequest, s *Service, r
 		return nil, notIdempotent()
 	case ServiceDraining:
 		return nil, fault.New(fault.Invalid, "Unable to Start a service that is still Draining.").WithCode(InvalidParameterException)
+	case ServiceInactive: // it is made anew
 	}
 	d, err := c.activeDefinition(ctx, ref)
 	if err != nil {
@@ -129,7 +130,7 @@ func (c *Control) roll(s *Service, d *Definition, events *ServiceEvents, now tim
 	}
 	s.Deployments = append([]Deployment{next}, s.Deployments...)
 	s.Family, s.Number, s.Rollout, s.Announced = d.Family, d.Number, row.ID, Announced{}
-	events.add(ServiceEvent{ID: c.NewID(), At: now, Name: "SERVICE_DEPLOYMENT_IN_PROGRESS", Deployment: id})
+	events.add(ServiceEvent{ID: c.NewID(), At: now, Name: "SERVICE_DEPLOYMENT_IN_PROGRESS", Message: next.Reason, Deployment: id})
 	return []Write{Put(revision), Put(row)}, nil
 }
 

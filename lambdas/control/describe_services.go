@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/longshore-run/longshore/lambdas/internal/deployment"
 	"github.com/longshore-run/longshore/shared/task"
@@ -69,7 +70,8 @@ func (c *Control) serviceView(ctx context.Context, s *Service) (*ServiceView, er
 	if err := c.Store.Load(ctx, live, events); err != nil {
 		return nil, fmt.Errorf("describe service %s: %w", s.Name, err)
 	}
-	v.Events = slices.DeleteFunc(events.Events, func(e ServiceEvent) bool { return e.Message == "" })
+	// What only the bus tells does not begin with the service, as in ECS.
+	v.Events = slices.DeleteFunc(events.Events, func(e ServiceEvent) bool { return !strings.HasPrefix(e.Message, "(service ") })
 	tasks := map[string]*Task{}
 	if live.Live > 0 {
 		var err error

@@ -56,11 +56,9 @@ func newYard(t *testing.T, hosts ...string) *yard {
 	return f
 }
 
-func count(n int) *int { return &n }
-
 func (f *yard) create(change ...func(*control.ServiceRequest)) *control.ServiceView {
 	f.t.Helper()
-	r := control.ServiceRequest{Cluster: "default", Name: "web", Definition: "app:1", Desired: count(3)}
+	r := control.ServiceRequest{Cluster: "default", Name: "web", Definition: "app:1", Desired: new(3)}
 	for _, do := range change {
 		do(&r)
 	}
@@ -236,9 +234,9 @@ func TestServe_ScalesUpAndDown(t *testing.T) {
 	f := newYard(t, "i", "j")
 	f.create()
 	f.settle("at first")
-	f.update(func(r *control.ServiceUpdate) { r.Desired = count(5) })
+	f.update(func(r *control.ServiceUpdate) { r.Desired = new(5) })
 	f.settle("up")
-	f.update(func(r *control.ServiceUpdate) { r.Desired = count(1) })
+	f.update(func(r *control.ServiceUpdate) { r.Desired = new(1) })
 	f.settle("down")
 	left := f.living()
 	if len(left) != 1 || left[0].StartedBy != f.view().Deployments[0].ID {
@@ -312,7 +310,7 @@ func TestServe_TwoRunsOfARolloutStopNoMoreThanOne(t *testing.T) {
 		for _, kind := range []string{"Load", "Commit"} {
 			f := newYard(t, "i", "j")
 			f.create(func(r *control.ServiceRequest) {
-				r.Deployment = control.DeploymentRules{MaximumPercent: count(134), MinimumPercent: count(67)}
+				r.Deployment = control.DeploymentRules{MaximumPercent: new(134), MinimumPercent: new(67)}
 			})
 			f.settle("at first")
 			f.least, f.most = 3, 4
@@ -350,7 +348,7 @@ func TestServe_IsHarmlessKilledAnywhere(t *testing.T) {
 		"creating": {func(t *testing.T) { f = newYard(t, "i", "j"); f.create() }, 3},
 		"stopping": {func(t *testing.T) {
 			f = settled(t)
-			f.update(func(r *control.ServiceUpdate) { r.Desired = count(1) })
+			f.update(func(r *control.ServiceUpdate) { r.Desired = new(1) })
 		}, 1},
 		"rolling": {func(t *testing.T) {
 			f = settled(t)
@@ -619,7 +617,7 @@ func TestServe_StopsAnUnhealthyTaskOnceAnotherHasItsPlace(t *testing.T) {
 
 func TestServe_AnUnhealthyTaskHasItsGrace(t *testing.T) {
 	f := newYard(t, "i", "j")
-	f.create(func(r *control.ServiceRequest) { r.HealthGrace = count(3600) })
+	f.create(func(r *control.ServiceRequest) { r.HealthGrace = new(3600) })
 	f.settle("at first")
 	sick := f.living()[0]
 	sick.Health = task.Unhealthy
@@ -644,7 +642,7 @@ func TestDeleteService_IsDoneWhenNothingLivesAndDescribableForADay(t *testing.T)
 	if err != nil || v.Status != control.ServiceDraining || v.Desired != 0 || v.Tasks.Running != 3 {
 		t.Fatalf("%+v, %v", v, err)
 	}
-	if _, err := f.CreateService(ctx, control.ServiceRequest{Cluster: "default", Name: "web", Definition: "app", Desired: count(1)}); err == nil || !strings.Contains(err.Error(), "still Draining") {
+	if _, err := f.CreateService(ctx, control.ServiceRequest{Cluster: "default", Name: "web", Definition: "app", Desired: new(1)}); err == nil || !strings.Contains(err.Error(), "still Draining") {
 		t.Errorf("created again while it drains: %v", err)
 	}
 	for range 6 {
@@ -653,7 +651,7 @@ func TestDeleteService_IsDoneWhenNothingLivesAndDescribableForADay(t *testing.T)
 	if v := f.view(); v.Status != control.ServiceInactive || len(v.Deployments) != 0 || v.Tasks != (control.TaskCount{}) {
 		t.Fatalf("after all have ended it is %+v", v)
 	}
-	if _, err := f.UpdateService(ctx, control.ServiceUpdate{Cluster: "default", Name: "web", Desired: count(1)}); codeOf(err) != control.ServiceNotActiveException {
+	if _, err := f.UpdateService(ctx, control.ServiceUpdate{Cluster: "default", Name: "web", Desired: new(1)}); codeOf(err) != control.ServiceNotActiveException {
 		t.Errorf("update: %v", err)
 	}
 	f.Clock.Move(23 * time.Hour)
@@ -677,4 +675,79 @@ func codeOf(err error) string {
 		return f.Code
 	}
 	return fmt.Sprint(err)
+}
+
+func TestCreateService_OfAClusterThatIsDeletedMeanwhileOneOfBothFails(t *testing.T) {
+	for _, first := range []string{"create", "delete"} {
+		w := controltest.NewWorld(t)
+		create := func() error {
+			_, err := w.CreateService(ctx, control.ServiceRequest{Cluster: "default", Name: "web", Definition: "app:1", Desired: new(1)})
+			return err
+		}
+		remove := func() error { _, err := w.DeleteCluster(ctx, "default"); return err }
+		store, outer, inner := w.Store, create, remove
+		if first == "delete" {
+			outer, inner = remove, create
+		}
+		var within error
+		w.Store = &between{Store: store, call: "Commit", nth: 1, do: func() {
+			w.Store = store
+			within = inner()
+		}}
+		without := outer()
+		if within != nil || without == nil {
+			t.Errorf("%s began: it gave %v, the other %v", first, without, within)
+		}
+	}
+}
+
+func TestServices_ChangesAreHarmlessKilledAnywhere(t *testing.T) {
+	var f *yard
+	settled := func(t *testing.T) *controltest.World {
+		f = newYard(t, "i", "j")
+		f.create()
+		f.settle("at first")
+		return f.World
+	}
+	for name, c := range map[string]struct {
+		build func(t *testing.T) *controltest.World
+		run   func(w *controltest.World) error
+		check func(t *testing.T)
+	}{
+		"create": {func(t *testing.T) *controltest.World { f = newYard(t, "i", "j"); return f.World },
+			func(w *controltest.World) error {
+				_, err := w.CreateService(ctx, control.ServiceRequest{Cluster: "default", Name: "web", Definition: "app:1", Desired: new(2), Token: "t"})
+				return err
+			}, func(t *testing.T) {
+				f.settle("made")
+				if n := len(f.living()); n != 2 || len(f.history()) != 1 {
+					t.Errorf("%d live, history %+v", n, f.history())
+				}
+			}},
+		"update": {settled,
+			func(w *controltest.World) error {
+				_, err := w.UpdateService(ctx, control.ServiceUpdate{Cluster: "default", Name: "web", Definition: "app:2"})
+				return err
+			}, func(t *testing.T) {
+				f.settle("rolled")
+				if rows := f.history(); len(rows) != 2 || rows[0].Status != control.RolloutSuccessful {
+					t.Errorf("history %+v", rows)
+				}
+			}},
+		"delete": {settled,
+			func(w *controltest.World) error { _, err := w.DeleteService(ctx, "default", "web", true); return err },
+			func(t *testing.T) {
+				f.sweep()
+				for range 6 {
+					f.step()
+				}
+				if v := f.view(); v.Status != control.ServiceInactive {
+					t.Errorf("it is %s", v.Status)
+				}
+			}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			controltest.KillEverywhere(t, c.build, c.run, func(t *testing.T, _ *controltest.World) { c.check(t) })
+		})
+	}
 }
