@@ -13,10 +13,22 @@ const MaxSize = 64 << 10
 // maxBody bounds what is parsed at all: a body of MaxSize with room for white space.
 const maxBody = 4 * MaxSize
 
-var (
-	registerSchema = sync.OnceValue(func() *schema { return grow("RegisterTaskDefinition", registerMembers()) })
-	overrideSchema = sync.OnceValue(func() *schema { return grow("overrides", overrideMembers()) })
-)
+// The trees of both tables are grown when they are first needed, and by functions: a variable with an initial value would
+// put the tables into every program that imports this package, the agent too, which judges nothing.
+var register, override struct {
+	once sync.Once
+	tree *schema
+}
+
+func registerSchema() *schema {
+	register.once.Do(func() { register.tree = grow("RegisterTaskDefinition", registerMembers()) })
+	return register.tree
+}
+
+func overrideSchema() *schema {
+	override.once.Do(func() { override.tree = grow("overrides", overrideMembers()) })
+	return override.tree
+}
 
 // Decode reads and judges the body of RegisterTaskDefinition. The error is a Faults that names everything wrong with it;
 // the rules of ECS are judged once the JSON has the right types.

@@ -23,6 +23,7 @@ func verbs(t *testing.T) map[string]func(context.Context, *Engine) error {
 		"image":      func(ctx context.Context, e *Engine) error { _, err := e.Image(ctx, "busybox"); return err },
 		"create":     func(ctx context.Context, e *Engine) error { _, err := e.Create(ctx, specOf(def, "main")); return err },
 		"start":      func(ctx context.Context, e *Engine) error { return e.Start(ctx, anID) },
+		"restart":    func(ctx context.Context, e *Engine) error { return e.Restart(ctx, anID, time.Now()) },
 		"stop":       func(ctx context.Context, e *Engine) error { return e.Stop(ctx, anID, 0) },
 		"remove":     func(ctx context.Context, e *Engine) error { return e.Remove(ctx, anID) },
 		"removetask": func(ctx context.Context, e *Engine) error { return e.RemoveTask(ctx, testTask, 2) },
