@@ -24,7 +24,7 @@ func TestServe_StopsNoProtectedTaskBeforeItsTimeIsOver(t *testing.T) {
 	if _, _, err := f.ProtectTasks(ctx, "default", ids, true, time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	f.update(func(r *control.ServiceUpdate) { r.Desired = count(1) })
+	f.update(func(r *control.ServiceUpdate) { r.Desired = new(1) })
 	for range 20 {
 		f.step()
 	}
@@ -67,7 +67,7 @@ func TestServe_WaitsForRoomWhateverItsClusterSays(t *testing.T) {
 
 func TestServe_GoesOnWithADefinitionThatIsBeingDeleted(t *testing.T) {
 	f := newYard(t, "i")
-	f.create(func(r *control.ServiceRequest) { r.Desired = count(1) })
+	f.create(func(r *control.ServiceRequest) { r.Desired = new(1) })
 	f.settle("at first")
 	if _, err := f.DeregisterTaskDefinition(ctx, "app:1"); err != nil {
 		t.Fatal(err)
@@ -81,7 +81,7 @@ func TestServe_GoesOnWithADefinitionThatIsBeingDeleted(t *testing.T) {
 	if err := f.Tick(ctx); err != nil {
 		t.Fatal(err)
 	}
-	f.update(func(r *control.ServiceUpdate) { r.Desired = count(2) })
+	f.update(func(r *control.ServiceUpdate) { r.Desired = new(2) })
 	f.settle("scaled up")
 	if n := len(f.living()); n != 2 {
 		t.Errorf("%d tasks live", n)

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
@@ -222,4 +223,33 @@ func TestClient_AnswersAnAgentThatIsNotOurs(t *testing.T) {
 	if _, err := r.ecs.DeregisterContainerInstance(r.ctx, &ecs.DeregisterContainerInstanceInput{ContainerInstance: in.ContainerInstanceArn}); err != nil {
 		t.Error(err)
 	}
+}
+
+// Through a Function URL the caller is known: account settings are his own.
+func TestFunction_KnowsWhoAsksAndWhere(t *testing.T) {
+	r := newRig(t)
+	ask := func(operation, body string) string {
+		t.Helper()
+		e := request(operation, body, false)
+		e.Headers["host"] = "abc.lambda-url.eu-central-1.on.aws"
+		res, err := r.handler.Function(r.ctx, e)
+		if err != nil || res.StatusCode != 200 {
+			t.Fatalf("%s: %+v, %v", operation, res, err)
+		}
+		return res.Body
+	}
+	caller := callerArn(request("RunTask", `{}`, false))
+	if got := ask("PutAccountSetting", `{"name":"containerInsights","value":"enabled"}`); !strings.Contains(got, `"principalArn":"`+caller+`"`) {
+		t.Errorf("set %s, not of %s", got, caller)
+	}
+	if value, err := r.control.InsightsSetting(r.ctx, "arn:aws:iam::123456789012:user/other"); err != nil || value != "disabled" {
+		t.Errorf("another has %q, %v", value, err)
+	}
+	if got := ask("DiscoverPollEndpoint", `{}`); !strings.Contains(got, `"endpoint":"https://abc.lambda-url.eu-central-1.on.aws/"`) {
+		t.Errorf("polls at %s", got)
+	}
+}
+
+func callerArn(e events.LambdaFunctionURLRequest) string {
+	return e.RequestContext.Authorizer.IAM.UserARN
 }

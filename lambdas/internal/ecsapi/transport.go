@@ -26,13 +26,17 @@ func (h *Handler) Function(ctx context.Context, e events.LambdaFunctionURLReques
 	q := &call{
 		id: id, method: e.RequestContext.HTTP.Method,
 		body: bodyOf(e), caller: callerOf(e.RequestContext.Authorizer),
-		endpoint: "https://" + e.RequestContext.DomainName + "/",
 	}
+	host := e.RequestContext.DomainName
 	for name, value := range e.Headers {
-		if strings.EqualFold(name, targetHeader) {
+		switch {
+		case strings.EqualFold(name, targetHeader):
 			q.target = value
+		case strings.EqualFold(name, "Host"): // as the caller knows it, also behind a proxy or an emulator
+			host = value
 		}
 	}
+	q.endpoint = "https://" + host + "/"
 	a := h.serve(ctx, q)
 	return events.LambdaFunctionURLResponse{
 		StatusCode: a.status, Body: string(a.body),
