@@ -17,8 +17,12 @@ func TestClient_TagsByARN(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	served, err := r.ecs.CreateService(r.ctx, &ecs.CreateServiceInput{ServiceName: aws.String("web"), TaskDefinition: aws.String("web"), DesiredCount: aws.Int32(1)})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, arn := range []string{
-		r.control.ClusterARN("default"), aws.ToString(run.Tasks[0].TaskArn), r.control.InstanceARN("default", in), r.control.DefinitionARN("web", 1),
+		aws.ToString(served.Service.ServiceArn), r.control.ClusterARN("default"), aws.ToString(run.Tasks[0].TaskArn), r.control.InstanceARN("default", in), r.control.DefinitionARN("web", 1),
 	} {
 		if _, err := r.ecs.TagResource(r.ctx, &ecs.TagResourceInput{ResourceArn: &arn, Tags: []types.Tag{{Key: aws.String("stage"), Value: aws.String("a b")}, {Key: aws.String("gone")}}}); err != nil {
 			t.Errorf("%s: %v", arn, err)
@@ -37,6 +41,10 @@ func TestClient_TagsByARN(t *testing.T) {
 		if _, gone := found["gone"]; found["stage"] != "a b" || gone {
 			t.Errorf("%s has %v", arn, found)
 		}
+	}
+	services, err := r.ecs.DescribeServices(r.ctx, &ecs.DescribeServicesInput{Services: []string{"web"}, Include: []types.ServiceField{"TAGS"}})
+	if err != nil || len(services.Services[0].Tags) != 1 {
+		t.Errorf("the service is shown with %+v, %v", services, err)
 	}
 	shown, err := r.ecs.DescribeTasks(r.ctx, &ecs.DescribeTasksInput{Tasks: []string{aws.ToString(run.Tasks[0].TaskArn)}, Include: []types.TaskField{"TAGS"}})
 	if err != nil || len(shown.Tasks[0].Tags) != 1 {
