@@ -114,6 +114,8 @@ func (b *bench) agent(ends func(t string) (code int, yes bool)) {
 				return
 			case <-tick.C:
 			}
+			b.api.Clock.Move(time.Second) // so that what is slowed down comes, too
+			b.api.Serve()
 			b.api.Place()
 			for id, k := range b.api.Memory.Tasks() {
 				code, end := ends(id)

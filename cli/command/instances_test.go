@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/longshore-run/longshore/cli/internal/exit"
-	"github.com/longshore-run/longshore/lambdas/control"
 	"github.com/longshore-run/longshore/shared/task"
 )
 
@@ -77,37 +76,26 @@ func TestFence_TakesTheWordAndAsksAboutWhatIsConnected(t *testing.T) {
 func TestDrain_TheDeadlineIsATagOfTheInstanceBeforeItDrains(t *testing.T) {
 	b := newBench(t)
 	id := b.api.Instance("i", 100, 100)
-	arn := b.api.InstanceARN("default", id)
-	var got []string
-	b.api.Stub = func(operation string, body []byte) (string, bool) {
-		if operation != "TagResource" && operation != "UntagResource" {
-			return "", false
+	var calls []string
+	b.api.Stub = func(operation string, _ []byte) (string, bool) {
+		if strings.HasSuffix(operation, "Resource") || strings.HasPrefix(operation, "Update") {
+			calls = append(calls, operation)
 		}
-		got = append(got, operation+" "+string(body))
-		l := b.api.Ledger(id)
-		if operation == "TagResource" && l.Status != control.Active {
-			t.Errorf("it is %s before it has a deadline", l.Status)
-		}
-		in := &control.Instance{ID: id}
-		if err := b.api.Store.Load(t.Context(), in); err != nil {
-			t.Error(err)
-		}
-		in.Tags = map[string]string{"longshore:drainDeadline": "30m0s"}
-		if operation == "UntagResource" {
-			in.Tags = nil
-		}
-		b.api.Put(in)
-		return "{}", true
+		return "", false
 	}
 	b.must("instances", "drain", id, "--deadline", "30m")
-	b.must("instances", "undrain", id)
-	b.must("instances", "undrain", id) // there is no tag any more
-	want := []string{
-		`TagResource {"resourceArn":"` + arn + `","tags":[{"key":"longshore:drainDeadline","value":"30m0s"}]}`,
-		`UntagResource {"resourceArn":"` + arn + `","tagKeys":["longshore:drainDeadline"]}`,
+	if out := b.must("describe", "instance", id); !strings.Contains(out, "longshore:drainDeadline=30m0s") || !strings.Contains(out, "DRAINING") {
+		t.Errorf("says %s", out)
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("calls are\n%s", strings.Join(got, "\n"))
+	b.must("instances", "drain", id, "--deadline", "none")
+	b.must("instances", "undrain", id)
+	if out := b.must("describe", "instance", id); strings.Contains(out, "drainDeadline") || !strings.Contains(out, "ACTIVE") {
+		t.Errorf("says %s", out)
+	}
+	b.must("instances", "undrain", id) // there is no tag any more
+	const state = "UpdateContainerInstancesState"
+	if !slices.Equal(calls, []string{"TagResource", state, "TagResource", state, "UntagResource", state, state}) {
+		t.Errorf("calls %v", calls)
 	}
 	for _, bad := range []string{"-5m", "0s", "soon"} {
 		b.fails(exit.Usage, "--deadline", "instances", "drain", id, "--deadline", bad)

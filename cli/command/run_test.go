@@ -45,7 +45,7 @@ func TestRun_SaysForWhatATaskWaitsAndSinceWhen(t *testing.T) {
 	done := make(chan int, 1)
 	b.agent(success)
 	go func() { done <- b.run("run", "app", "--follow=false") }()
-	b.eventually("waiting with its reason", func() bool { return strings.Contains(b.err.String(), "waits for RESOURCE:MEMORY since 0s") })
+	b.eventually("waiting with its reason", func() bool { return strings.Contains(b.err.String(), "waits for RESOURCE:MEMORY since ") })
 	b.api.Instance("j", 10, 100)
 	if code := <-done; code != 0 {
 		t.Errorf("exit code %d: %s", code, b.err.String())

@@ -95,6 +95,14 @@ func (a *API) Place() {
 	}
 }
 
+// Serve runs a pass of the services' scheduler.
+func (a *API) Serve() {
+	a.t.Helper()
+	if err := a.Control.Serve(context.Background(), control.Kick{Cluster: "default"}); err != nil {
+		a.t.Errorf("serve: %v", err)
+	}
+}
+
 // Report says of a placed task what its agent would: RUNNING, or STOPPED with an
 // exit code of its first container.
 func (a *API) Report(id string, status task.Status, code int) {

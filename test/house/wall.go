@@ -140,7 +140,7 @@ var walls = []wall{
 	},
 	{
 		room: "cli/command", allow: join(awsSDK, []room{"std", "shared/taskdef", "shared/schedule", "internal/eventrule", "cli/internal/...", "github.com/spf13/cobra/..."}),
-		tests: join(testTools, []room{"shared/...", "lambdas/apitest", "lambdas/control"}),
+		tests: join(testTools, []room{"shared/...", "lambdas/apitest"}),
 		why:   "commands decide what to ask; asking, waiting and drawing are cli/internal's",
 	},
 	{
