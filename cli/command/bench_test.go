@@ -43,8 +43,9 @@ func newBench(t *testing.T) *bench {
 	t.Helper()
 	for name, value := range map[string]string{
 		"AWS_ACCESS_KEY_ID": "AKID", "AWS_SECRET_ACCESS_KEY": "VERYSECRET", "AWS_SESSION_TOKEN": "", "AWS_REGION": "us-east-1", "AWS_PROFILE": "",
-		"AWS_CONFIG_FILE": os.DevNull, "AWS_SHARED_CREDENTIALS_FILE": os.DevNull, "AWS_EC2_METADATA_DISABLED": "true", "AWS_ENDPOINT_URL": "", "AWS_CA_BUNDLE": "",
-		"PATH": t.TempDir(), // no docker: whose engine it is would decide the test
+		"AWS_CONFIG_FILE": os.DevNull, "AWS_SHARED_CREDENTIALS_FILE": os.DevNull, "AWS_EC2_METADATA_DISABLED": "true", "AWS_CA_BUNDLE": "",
+		"AWS_ENDPOINT_URL": "http://127.0.0.1:1", // nobody: no test asks the real AWS
+		"PATH":             t.TempDir(),          // no docker: whose engine it is would decide the test
 	} {
 		t.Setenv(name, value)
 	}

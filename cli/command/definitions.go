@@ -1,6 +1,7 @@
 package command
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -238,6 +239,15 @@ func lineColour(l difference.Line) output.Colour {
 const maxDefinition = 1 << 20
 
 func (s *session) readDefinition(file string) ([]byte, error) {
+	body, err := s.readFile(file)
+	if err == nil && !strings.HasPrefix(string(body), "{") {
+		err = exit.New(exit.Usage, "aws ecs register-task-definition --generate-cli-skeleton shows the members", "%s holds no task definition", file)
+	}
+	return body, err
+}
+
+// readFile reads a file of JSON or YAML as JSON.
+func (s *session) readFile(file string) ([]byte, error) {
 	var text []byte
 	var err error
 	if file == "-" {
@@ -246,14 +256,14 @@ func (s *session) readDefinition(file string) ([]byte, error) {
 		text, err = os.ReadFile(file)
 	}
 	if err != nil {
-		return nil, &exit.Error{Code: exit.NotFound, Text: "read the task definition", Cause: err}
+		return nil, &exit.Error{Code: exit.NotFound, Text: "read what is given", Cause: err}
 	}
-	if json.Valid(text) {
+	if text = bytes.TrimSpace(text); json.Valid(text) {
 		return text, nil
 	}
 	body, err := output.FromYAML(text)
-	if err != nil || !strings.HasPrefix(string(body), "{") {
-		return nil, exit.New(exit.Usage, "aws ecs register-task-definition --generate-cli-skeleton shows the members", "%s is neither JSON nor YAML of a task definition", file)
+	if err != nil {
+		return nil, &exit.Error{Code: exit.Usage, Text: file + " is neither JSON nor YAML", Cause: err}
 	}
 	return body, nil
 }

@@ -67,7 +67,8 @@ func TestRegister_NamesEveryFaultOfAFile(t *testing.T) {
 			t.Errorf("%s is not in %s", want, b.err.String())
 		}
 	}
-	b.fails(exit.Usage, "neither JSON nor YAML", "definitions", "register", b.file("x.yaml", "- a\n- b\n"))
+	b.fails(exit.Usage, "holds no task definition", "definitions", "register", b.file("x.yaml", "- a\n- b\n"))
+	b.fails(exit.Usage, "neither JSON nor YAML", "definitions", "register", b.file("y.yaml", "a: [\n"))
 	b.fails(exit.NotFound, "no such file", "definitions", "register", "nowhere.json")
 }
 

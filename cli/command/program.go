@@ -142,7 +142,7 @@ func (s *session) root() *cobra.Command {
 	})
 	root.AddGroup(&cobra.Group{ID: "work", Title: "Tasks:"}, &cobra.Group{ID: "fleet", Title: "Cluster:"}, &cobra.Group{ID: "install", Title: "Installation:"})
 	s.add(root, "work", s.runCommand(), s.psCommand(), s.stopCommand(), s.logsCommand(), s.queueCommand())
-	s.add(root, "fleet", s.describeCommand(), s.instancesCommand(), s.servicesCommand(), s.definitionsCommand(), s.eventsCommand())
+	s.add(root, "fleet", s.describeCommand(), s.instancesCommand(), s.servicesCommand(), s.definitionsCommand(), s.schedulesCommand(), s.eventsCommand())
 	s.add(root, "install", s.doctorCommand(), s.proxyCommand(), s.versionCommand())
 	root.SetHelpCommandGroupID("install")
 	root.SetCompletionCommandGroupID("install")

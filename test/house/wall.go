@@ -139,7 +139,7 @@ var walls = []wall{
 		why: "the command's main gives it the terminal, the signals and roots of trust, and nothing else",
 	},
 	{
-		room: "cli/command", allow: join(awsSDK, []room{"std", "shared/taskdef", "shared/schedule", "internal/eventrule", "cli/internal/...", "github.com/spf13/cobra/..."}),
+		room: "cli/command", allow: join(awsSDK, []room{"std", "shared/fault", "shared/taskdef", "shared/schedule", "internal/eventrule", "cli/internal/...", "github.com/spf13/cobra/..."}),
 		tests: join(testTools, []room{"shared/...", "lambdas/apitest"}),
 		why:   "commands decide what to ask; asking, waiting and drawing are cli/internal's",
 	},
