@@ -67,6 +67,12 @@ func (c *Control) creation(ctx context.Context, r *ServiceRequest, s *Service, r
 	if _, err := c.serviceOrigin(s, k, d, ""); err != nil { // what its tasks could not be made from is refused now
 		return nil, err
 	}
+	if s.Strategy == deployment.Daemon {
+		// The first run counts again, by constraints: until then 0 would look like done.
+		if s.Desired, err = c.countActive(ctx, r.Cluster); err != nil {
+			return nil, err
+		}
+	}
 	events.Events, events.ExpiresAt = nil, time.Time{}
 	live.Live, live.Failed = 0, nil
 	writes, err := c.roll(s, d, events, now)
@@ -84,6 +90,17 @@ func (c *Control) creation(ctx context.Context, r *ServiceRequest, s *Service, r
 
 func notIdempotent() error {
 	return fault.New(fault.Invalid, "Creation of service was not idempotent.").WithCode(InvalidParameterException)
+}
+
+// countActive counts a cluster's instances that take work.
+func (c *Control) countActive(ctx context.Context, cluster string) (n int, err error) {
+	ledgers, err := c.ledgersOf(ctx, cluster)
+	for _, l := range ledgers {
+		if l.Status == Active && l.Connected {
+			n++
+		}
+	}
+	return n, err
 }
 
 // activeDefinition finds the definition that new tasks are to run.

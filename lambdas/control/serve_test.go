@@ -530,7 +530,10 @@ func TestServe_TasksOnASilentHostFillTheirPlacesWithoutRunning(t *testing.T) {
 
 func TestServe_DaemonsFollowTheInstances(t *testing.T) {
 	f := newYard(t, "i", "j")
-	f.create(func(r *control.ServiceRequest) { r.Strategy, r.Desired = deployment.Daemon, nil })
+	f.Memory.CatchUp()
+	if v := f.create(func(r *control.ServiceRequest) { r.Strategy, r.Desired = deployment.Daemon, nil }); v.Desired != 2 {
+		t.Errorf("made with a desired count of %d: a waiter would take it for stable", v.Desired)
+	}
 	f.settle("at first")
 	on := func() map[string]int {
 		n := map[string]int{}

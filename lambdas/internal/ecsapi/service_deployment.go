@@ -188,6 +188,9 @@ func (h *Handler) showRollout(v *control.ServiceDeploymentView) rolloutShape {
 		Configuration: configuration(v.MaximumPercent, v.MinimumPercent, v.Breaker, v.ServiceDeployment.Rollback),
 		Breaker:       monitorShape{"DISABLED", v.Failures, v.Threshold},
 	}
+	if _, there := v.Tasks[v.Target]; !there {
+		s.Target.Requested = v.Requested
+	}
 	switch {
 	case v.Breaker && v.Tripped:
 		s.Breaker.Status = "TRIGGERED"
