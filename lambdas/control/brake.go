@@ -66,10 +66,14 @@ func paceOf(zone, all zoneCount, blackoutOver bool) pace {
 	return paceNormal
 }
 
+// fresh says whether what a brake holds is this minute's budget: what a run left
+// of an earlier one is gone, also for a run that comes before the next is set.
+func (r *Brake) fresh(now time.Time) bool { return now.Sub(r.SetAt) < brakeSetEvery }
+
 // setBrake gives a zone its budget for the next minute. It sets, never adds:
 // what a zone did not use is gone. It says whether anything changed.
 func setBrake(b *Brake, zone zoneCount, p pace, now time.Time) bool {
-	if now.Sub(b.SetAt) < brakeSetEvery {
+	if b.fresh(now) {
 		return false
 	}
 	b.SetAt, b.Engaged, b.Tokens = now, p != paceNormal, 0

@@ -241,7 +241,7 @@ func (r *reaping) reap(ctx context.Context, judged Lease) (braked bool, err erro
 		if err := r.c.Store.Load(ctx, lease, ledger, brake); err != nil {
 			return nil, err
 		}
-		braked = brake.Tokens < 1
+		braked = brake.Tokens < 1 || !brake.fresh(r.now)
 		if !sameLease(lease, judged) || ledger.Version == 0 || braked {
 			return nil, errGiveUp
 		}

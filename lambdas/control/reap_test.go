@@ -424,3 +424,43 @@ func (s renewAfterScan) Leases(c context.Context) (*control.LeaseScan, error) {
 	s.renew()
 	return scan, err
 }
+
+// A run that does not set the brakes must not spend what an earlier minute left:
+// the run that sets them reaps too, in the same minute (I9).
+func TestTick_AnEarlierMinutesTokenIsGoneForARunThatSetsNone(t *testing.T) {
+	w := controltest.NewWorld(t)
+	i := w.AddInstance("i", room)
+	minutes(t, w, 10)
+	due := func() { // as it is between two runs: the token of a minute ago is there, and i is due
+		w.Clock.Move(time.Minute)
+		for _, p := range w.Sent.TakeProbes() {
+			if err := w.IngestProbe(ctx, control.Sender{SentAt: w.Clock.Now()}, &p); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	due()
+	if l := w.Lease(i); l.Stage == control.StageLost {
+		t.Fatalf("reaped before it was due: %+v", l)
+	}
+	b, g := &control.Brake{Zone: "local-a"}, &control.Guard{}
+	if err := w.Store.Load(ctx, b, g); err != nil || b.Tokens != 1 || g.Owner != "" {
+		t.Fatalf("%v: brake %+v guard %+v", err, b, g)
+	}
+	g.Owner, g.OwnedUntil = "another run", w.Clock.Now().Add(time.Minute)
+	g.Watermark = w.Clock.Now()
+	w.Put(g)
+	if err := w.Tick(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if l := w.Lease(i); l.Stage == control.StageLost {
+		t.Fatalf("reaped with a token of an earlier minute: %+v", l)
+	}
+	due()
+	if err := w.Tick(ctx); err != nil { // the other run is over: this one sets the brake
+		t.Fatal(err)
+	}
+	if l := w.Lease(i); l.Stage != control.StageLost {
+		t.Fatalf("not reaped: %+v", l)
+	}
+}
