@@ -6,7 +6,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 # The lanes of `make test`, fastest first. A test file names its lane by a build tag (CONTRIBUTING.md).
-LANES ?= unit race emulator docker infra e2e
+LANES ?= unit race sim emulator docker infra e2e
 # Architectures that `make build` builds for.
 ARCHS ?= amd64 arm64
 # Extra arguments: of go test for the test targets (ARGS='-run Stop -v'), of cdk for synth and deploy.
@@ -14,7 +14,7 @@ ARGS ?=
 
 TOOLS := $(CURDIR)/.tools
 CDK := $(TOOLS)/node/node_modules/.bin/cdk
-TAGS := emulator,docker,e2e,soak
+TAGS := sim,emulator,docker,e2e,soak
 
 export GOLANGCI_LINT_CACHE := $(TOOLS)/cache/golangci-lint
 export CDK_DISABLE_CLI_TELEMETRY := true
@@ -43,6 +43,10 @@ test-unit: need-go ## pure packages and fakes: seconds
 .PHONY: test-race
 test-race: need-go need-cc ## the same of the concurrent rooms, under the race detector
 	@tools/lane race $(ARGS)
+
+.PHONY: test-sim sim
+test-sim sim: need-go ## every interleaving of the use cases within a bound, and every planted mistake caught: 3 min
+	@tools/lane sim $(ARGS)
 
 .PHONY: test-emulator
 test-emulator: need-go tools-python ## adapters against the AWS emulator

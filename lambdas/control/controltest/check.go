@@ -19,73 +19,102 @@ func (s *Store) Violations() []string {
 
 // violations is Violations with the lock held.
 func (s *Store) violations() []string {
-	var out []string
-	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
-	type sum struct {
-		held        control.Held
-		open, stale int
+	var tasks []*control.Task
+	var ledgers []*control.Ledger
+	var lives []*control.Live
+	all(s.items, control.TaskKind, func(t *control.Task) { tasks = append(tasks, t) })
+	all(s.items, control.LedgerKind, func(l *control.Ledger) { ledgers = append(ledgers, l) })
+	all(s.items, control.LiveKind, func(l *control.Live) { lives = append(lives, l) })
+	return Broken(tasks, ledgers, lives)
+}
+
+// Broken says which of the invariants that one state can show (I1, I4, I8, I11)
+// do not hold of all the base items given.
+func Broken(tasks []*control.Task, ledgers []*control.Ledger, lives []*control.Live) []string {
+	x := &tally{ledgers: map[string]*control.Ledger{}, sums: map[string]*sum{}, live: map[string]int{}}
+	for _, l := range ledgers {
+		x.ledgers[l.ID], x.sums[l.ID] = l, &sum{}
 	}
-	sums := map[string]*sum{}
-	ledgers := map[string]*control.Ledger{}
-	all(s.items, control.LedgerKind, func(l *control.Ledger) { ledgers[l.ID], sums[l.ID] = l, &sum{} })
-	live := map[string]int{}
-	all(s.items, control.TaskKind, func(t *control.Task) {
-		if t.Service != "" && t.LastStatus != task.Stopped {
-			live[t.Cluster+"/"+t.Service]++
-		}
-		if t.LastStatus.Open() != (t.Held != nil) {
-			say("I1 task %s is %s and holds %v", t.ID, t.LastStatus, t.Held)
-			return
-		}
-		for _, k := range t.Containers {
-			if t.LastStatus == task.Stopped && k.Status != task.ContainerStopped {
-				say("task %s is STOPPED and its container %s is %s", t.ID, k.Name, k.Status)
-			}
-		}
-		if t.Held == nil {
-			return
-		}
-		x := sums[t.Instance]
-		if x == nil {
-			say("I1 task %s holds on instance %q, which has no ledger", t.ID, t.Instance)
-			return
-		}
-		x.open++
-		if t.Epoch < ledgers[t.Instance].Epoch {
-			x.stale++
-		}
-		x.held.CPU += t.Held.CPU
-		x.held.MemoryMiB += t.Held.MemoryMiB
-		x.held.TCP = append(x.held.TCP, t.Held.TCP...)
-		x.held.UDP = append(x.held.UDP, t.Held.UDP...)
-		x.held.GPUs = append(x.held.GPUs, t.Held.GPUs...)
-		x.held.Distinct = append(x.held.Distinct, t.Held.Distinct...)
-	})
-	for id, l := range ledgers {
-		x := sums[id]
-		slices.Sort(x.held.TCP)
-		slices.Sort(x.held.UDP)
-		slices.Sort(x.held.GPUs)
-		slices.Sort(x.held.Distinct)
-		if !reflect.DeepEqual(x.held, l.Held) {
-			say("I1 instance %s: ledger holds %+v, its tasks %+v", id, l.Held, x.held)
-		}
-		if l.Held.CPU > l.Registered.CPU || l.Held.MemoryMiB > l.Registered.MemoryMiB {
-			say("I1 instance %s holds %+v of %+v", id, l.Held, l.Registered)
-		}
-		if twice(x.held.TCP) || twice(x.held.UDP) || twice(x.held.GPUs) || twice(x.held.Distinct) {
-			say("I1 instance %s gave a port, GPU or group twice: %+v", id, x.held)
-		}
-		if l.Open != x.open || l.Stale != x.stale {
-			say("I8 instance %s: open %d stale %d, its tasks open %d stale %d", id, l.Open, l.Stale, x.open, x.stale)
+	for _, t := range tasks {
+		x.task(t)
+	}
+	for _, l := range ledgers {
+		x.ledger(l)
+	}
+	for _, l := range lives {
+		if l.Live != x.live[l.Key()] {
+			x.say("I11 service %s: live is %d, its tasks are %d", l.Key(), l.Live, x.live[l.Key()])
 		}
 	}
-	all(s.items, control.LiveKind, func(l *control.Live) {
-		if l.Live != live[l.Key()] {
-			say("I11 service %s: live is %d, its tasks are %d", l.Key(), l.Live, live[l.Key()])
+	return x.out
+}
+
+// sum is what the tasks of an instance come to.
+type sum struct {
+	held        control.Held
+	open, stale int
+}
+
+type tally struct {
+	out     []string
+	ledgers map[string]*control.Ledger
+	sums    map[string]*sum
+	live    map[string]int
+}
+
+func (x *tally) say(format string, args ...any) { x.out = append(x.out, fmt.Sprintf(format, args...)) }
+
+func (x *tally) task(t *control.Task) {
+	if t.Service != "" && t.LastStatus != task.Stopped {
+		x.live[t.Cluster+"/"+t.Service]++
+	}
+	if t.LastStatus.Open() != (t.Held != nil) {
+		x.say("I1 task %s is %s and holds %v", t.ID, t.LastStatus, t.Held)
+		return
+	}
+	for _, k := range t.Containers {
+		if t.LastStatus == task.Stopped && k.Status != task.ContainerStopped {
+			x.say("task %s is STOPPED and its container %s is %s", t.ID, k.Name, k.Status)
 		}
-	})
-	return out
+	}
+	if t.Held == nil {
+		return
+	}
+	s := x.sums[t.Instance]
+	if s == nil {
+		x.say("I1 task %s holds on instance %q, which has no ledger", t.ID, t.Instance)
+		return
+	}
+	s.open++
+	if t.Epoch < x.ledgers[t.Instance].Epoch {
+		s.stale++
+	}
+	s.held.CPU += t.Held.CPU
+	s.held.MemoryMiB += t.Held.MemoryMiB
+	s.held.TCP = append(s.held.TCP, t.Held.TCP...)
+	s.held.UDP = append(s.held.UDP, t.Held.UDP...)
+	s.held.GPUs = append(s.held.GPUs, t.Held.GPUs...)
+	s.held.Distinct = append(s.held.Distinct, t.Held.Distinct...)
+}
+
+func (x *tally) ledger(l *control.Ledger) {
+	s := x.sums[l.ID]
+	slices.Sort(s.held.TCP)
+	slices.Sort(s.held.UDP)
+	slices.Sort(s.held.GPUs)
+	slices.Sort(s.held.Distinct)
+	if !reflect.DeepEqual(s.held, l.Held) {
+		x.say("I1 instance %s: ledger holds %+v, its tasks %+v", l.ID, l.Held, s.held)
+	}
+	if l.Held.CPU > l.Registered.CPU || l.Held.MemoryMiB > l.Registered.MemoryMiB {
+		x.say("I1 instance %s holds %+v of %+v", l.ID, l.Held, l.Registered)
+	}
+	if twice(s.held.TCP) || twice(s.held.UDP) || twice(s.held.GPUs) || twice(s.held.Distinct) {
+		x.say("I1 instance %s gave a port, GPU or group twice: %+v", l.ID, s.held)
+	}
+	if l.Open != s.open || l.Stale != s.stale {
+		x.say("I8 instance %s: open %d stale %d, its tasks open %d stale %d", l.ID, l.Open, l.Stale, s.open, s.stale)
+	}
 }
 
 // twice says whether a sorted slice holds something twice.

@@ -73,13 +73,7 @@ func NewWorld(t testing.TB) *World {
 	}
 	var mu sync.Mutex
 	w.NewID = func() string { mu.Lock(); defer mu.Unlock(); w.ids++; return fmt.Sprintf("%032x", w.ids) }
-	env := map[string]string{"LONGSHORE_REGION": "us-east-1", "LONGSHORE_ACCOUNT": "000000000000"}
-	for _, name := range setting.Names(setting.Control{}) {
-		if _, ok := env[name]; !ok {
-			env[name] = ""
-		}
-	}
-	_ = setting.FromEnv(&w.Setting, func(n string) (string, bool) { v, ok := env[n]; return v, ok })
+	w.Setting = Setting()
 	store.OnCommit = func(s *Store) {
 		for _, v := range s.violations() {
 			t.Errorf("after commit %d: %s", s.commits, v)
@@ -88,6 +82,18 @@ func NewWorld(t testing.TB) *World {
 	w.Put(&control.Cluster{Name: "default", Status: "ACTIVE", CreatedAt: w.Clock.Now()})
 	w.Put(&control.Definition{Family: "app", Number: 1, Status: "ACTIVE", Definition: taskdef.Canonical(MinimalDefinition("app")), RegisteredAt: w.Clock.Now()})
 	return w
+}
+
+// Setting is every setting's default, for a region and an account.
+func Setting() (all setting.Control) {
+	env := map[string]string{"LONGSHORE_REGION": "us-east-1", "LONGSHORE_ACCOUNT": "000000000000"}
+	for _, name := range setting.Names(setting.Control{}) {
+		if _, ok := env[name]; !ok {
+			env[name] = ""
+		}
+	}
+	_ = setting.FromEnv(&all, func(n string) (string, bool) { v, ok := env[n]; return v, ok })
+	return all
 }
 
 // MinimalDefinition is a definition with one container, "main".

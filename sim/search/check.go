@@ -1,0 +1,256 @@
+package search
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/longshore-run/longshore/lambdas/control"
+	"github.com/longshore-run/longshore/lambdas/control/controltest"
+	"github.com/longshore-run/longshore/lambdas/control/controltest/machine"
+	"github.com/longshore-run/longshore/shared/task"
+	"github.com/longshore-run/longshore/shared/wire"
+)
+
+// judge says what a commit broke: s is the state after it, before the items from
+// before.
+func (x *search) judge(before []uint32, s *state, by *call) string {
+	was := &state{items: before, machines: s.machines, clock: s.clock}
+	for _, id := range s.items {
+		if slices.Contains(before, id) {
+			continue
+		}
+		bad := ""
+		switch n := x.book.items[id].record.(type) {
+		case *control.Task:
+			bad = x.judgeTask(was, recordOf(x.book, was, n), n)
+		case *control.Ledger:
+			bad = x.judgeLedger(was, s, recordOf(x.book, was, n), n, by)
+		case *control.Lease:
+			if k := recordOf(x.book, was, n); k != nil && n.Sent.Before(k.Sent) {
+				bad = "I8 a lease was set back"
+			}
+		}
+		if bad != "" {
+			return bad
+		}
+	}
+	for _, id := range before {
+		if t, ok := x.book.items[id].record.(*control.Task); ok && t.LastStatus != task.Stopped && recordOf(x.book, s, t) == nil {
+			return "I12 task " + short(t.ID) + " was removed while " + string(t.LastStatus)
+		}
+	}
+	return x.look(s)
+}
+
+func (x *search) judgeTask(was *state, k, n *control.Task) string {
+	name := short(n.ID)
+	if n.LastStatus == task.Provisioning && n.DesiredStatus == task.DesiredStopped {
+		return "I3 task " + name + " is to stop and still waits"
+	}
+	if t := n.StartedAt; !t.IsZero() && (t.Before(n.AdmittedAt) || t.After(now(was))) {
+		return "U1 task " + name + " started when a host's clock says"
+	}
+	opened := n.LastStatus.Open() && (k == nil || !k.LastStatus.Open())
+	if opened {
+		if bad := x.judgeAdmission(was, k, n); bad != "" {
+			return bad
+		}
+	}
+	if k == nil {
+		return ""
+	}
+	switch {
+	case n.Attempt < k.Attempt || n.Attempt == k.Attempt && n.LastStatus.Rank() < k.LastStatus.Rank() || k.DesiredStatus == task.DesiredStopped && n.DesiredStatus != k.DesiredStatus:
+		return fmt.Sprintf("I5 task %s went back from %s/%d to %s/%d", name, k.LastStatus, k.Attempt, n.LastStatus, n.Attempt)
+	case n.Attempt == k.Attempt && n.Incarnation == k.Incarnation && n.N < k.N:
+		return fmt.Sprintf("I5 task %s took n %d after n %d", name, n.N, k.N)
+	case k.Held != nil && n.Held != nil && fmt.Sprint(*k.Held) != fmt.Sprint(*n.Held):
+		return "I4 what task " + name + " holds was changed"
+	case k.LastStatus.Open() && n.LastStatus == task.Stopped && n.StopCause == task.LostCause:
+		if l := recordOf(x.book, was, &control.Ledger{ID: k.Instance}); l == nil || l.Cause != control.ReapedCause || k.Epoch >= l.Epoch {
+			return "I8 task " + name + " was closed, which no reaping covers"
+		}
+	}
+	return ""
+}
+
+// judgeAdmission is I2 and I7, and that nothing unknown runs where the task goes.
+func (x *search) judgeAdmission(was *state, k, n *control.Task) string {
+	name := short(n.ID)
+	if k != nil && (k.LastStatus != task.Provisioning || k.DesiredStatus != task.DesiredRunning) {
+		return "I2 task " + name + " was admitted while " + string(k.LastStatus) + ", desired " + string(k.DesiredStatus)
+	}
+	l := recordOf(x.book, was, &control.Ledger{ID: n.Instance})
+	switch {
+	case l == nil || l.Status != control.Active || !l.Connected:
+		return "I2 task " + name + " was given to an instance that takes no work"
+	case l.Stale != 0:
+		return "I7 task " + name + " was given to an instance with stale tasks"
+	case n.Epoch != l.Epoch:
+		return "I2 task " + name + " was given under another epoch than the instance's"
+	}
+	i := x.machineOf(was, n.Instance)
+	m := x.book.machines[was.machines[i]]
+	in := recordOf(x.book, was, &control.Instance{ID: n.Instance})
+	if in.Incarnation == m.IncarnationName() && m.Epoch != l.Epoch {
+		return "I7 task " + name + " was given before the epoch was echoed"
+	}
+	running := 0
+	for id, c := range m.Containers {
+		if c.Runs && !x.open(was, m, id, c.Attempt) {
+			running += n.Held.MemoryMiB
+		}
+	}
+	if in.Incarnation == m.IncarnationName() && l.Held.MemoryMiB+n.Held.MemoryMiB+running > m.Memory {
+		return "PHYS task " + name + " was given beside containers that the ledger does not know"
+	}
+	return ""
+}
+
+func (x *search) judgeLedger(was, s *state, k, n *control.Ledger, by *call) string {
+	if k == nil {
+		return ""
+	}
+	if n.Epoch < k.Epoch {
+		return "I8 an epoch went back"
+	}
+	if n.Epoch == k.Epoch || by.kind != reap {
+		return ""
+	}
+	lease := recordOf(x.book, was, &control.Lease{ID: n.ID})
+	late := func(since time.Time) bool { return x.watermark(was).Sub(since) > settings.ReapAfter }
+	if lease == nil || !late(lease.Sent) && (lease.Impaired.IsZero() || !late(lease.Impaired)) {
+		return "I8 an instance was reaped that is not late by what came through the queue"
+	}
+	if s.reaped++; s.reaped > 1 { // both are of one small zone
+		return "I9 more instances were reaped than the brake lets"
+	}
+	return ""
+}
+
+// watermark is when the newest probe that came through was sent.
+func (x *search) watermark(s *state) (newest time.Time) {
+	for _, p := range recordsOf[*control.Probe](x.book, s.items) {
+		if p.SeenSent.After(newest) {
+			newest = p.SeenSent
+		}
+	}
+	return newest
+}
+
+// open says whether an attempt is open on a machine.
+func (x *search) open(s *state, m *machine.Machine, id string, attempt int) bool {
+	t := recordOf(x.book, s, &control.Task{ID: id})
+	return t != nil && t.LastStatus.Open() && t.Instance == m.ID && t.Attempt == attempt
+}
+
+// look is what one state of tables and machines can show to be broken.
+func (x *search) look(s *state) string {
+	h, buf := (&state{items: s.items, machines: s.machines, restored: s.restored}).hash(x.buf)
+	x.buf = buf
+	bad, ok := x.checked[h]
+	if !ok {
+		bad = x.lookAt(s)
+		x.checked[h] = bad
+	}
+	return bad
+}
+
+func (x *search) lookAt(s *state) string {
+	b := x.book
+	if bad := controltest.Broken(recordsOf[*control.Task](b, s.items), recordsOf[*control.Ledger](b, s.items), recordsOf[*control.Live](b, s.items)); len(bad) > 0 {
+		return strings.Join(bad, "; ")
+	}
+	for _, r := range recordsOf[*control.Service](b, s.items) {
+		copies := 0
+		for _, t := range recordsOf[*control.Task](b, s.items) {
+			copies += int(bit(t.Service == r.Name && t.LastStatus != task.Stopped))
+		}
+		if r.Status == control.ServiceActive && copies > r.Desired*r.MaximumPercent/100 {
+			return fmt.Sprintf("I11 service %s has %d copies of %d", r.Name, copies, r.Desired)
+		}
+	}
+	for _, id := range s.machines {
+		m := b.machines[id]
+		l := recordOf(b, s, &control.Ledger{ID: m.ID})
+		if l == nil {
+			continue
+		}
+		memory := 0
+		for id, c := range m.Containers {
+			if !c.Runs {
+				continue
+			}
+			memory += taskMemory
+			if c.Epoch >= l.Epoch && !x.open(s, m, id, c.Attempt) {
+				return fmt.Sprintf("PHYS a container of %s runs on %s, its attempt is not open and its epoch not fenced", short(id), m.Name)
+			}
+		}
+		if memory > m.Memory {
+			return "PHYS containers run beyond the room of " + m.Name
+		}
+		for id, j := range m.Journal {
+			if j.Phase == machine.Tomb && !s.restored && x.open(s, m, id, j.Attempt) {
+				return fmt.Sprintf("I6 %s forgot the end of %s, which is not known upstream", m.Name, short(id))
+			}
+		}
+	}
+	return ""
+}
+
+// taskMemory is what every task here needs.
+const taskMemory = 16
+
+// heard says what is wrong with what is being sent.
+func (x *search) heard(s *state, q *request) string {
+	if q.verb != commands {
+		return ""
+	}
+	for _, msg := range q.send {
+		i := x.machineOf(s, wire.HeaderOf(msg).Instance)
+		if i < 0 {
+			continue
+		}
+		m := x.book.machines[s.machines[i]]
+		l := recordOf(x.book, s, &control.Ledger{ID: m.ID})
+		wanted := func(id string, attempt int) bool {
+			if !x.open(s, m, id, attempt) {
+				return false
+			}
+			t := recordOf(x.book, s, &control.Task{ID: id})
+			gone := t.Epoch < l.Epoch && l.EndCause != "" // to be closed, whatever the policy
+			return t.DesiredStatus == task.DesiredRunning && !gone
+		}
+		// Open items never expire: one that is missing was closed only if this
+		// ledger saw its epoch end.
+		nobodys := func(id string, attempt int) bool {
+			c, made := m.Containers[id]
+			return made && c.Runs && c.Attempt == attempt && recordOf(x.book, s, &control.Task{ID: id}) == nil && (c.Epoch < l.SinceEpoch || c.Epoch >= l.Epoch)
+		}
+		switch c := msg.(type) {
+		case *wire.Stop:
+			if nobodys(c.Task, c.Attempt) {
+				return "I12 a stop is sent of task " + short(c.Task) + ", which nobody here knows"
+			}
+			if wanted(c.Task, c.Attempt) {
+				return "I12 a stop is sent of task " + short(c.Task) + ", which is to run there"
+			}
+		case *wire.Ack:
+			if x.open(s, m, c.Task, c.Attempt) {
+				return "I6 an end of task " + short(c.Task) + " is acknowledged that is not known here"
+			}
+		case *wire.Fence:
+			for _, a := range c.Closed {
+				if nobodys(a.Task, a.Attempt) {
+					return "I12 a fence closes task " + short(a.Task) + ", which nobody here knows"
+				}
+				if wanted(a.Task, a.Attempt) && c.Incarnation == m.IncarnationName() {
+					return "I12 a fence closes task " + short(a.Task) + ", which is to run there"
+				}
+			}
+		}
+	}
+	return ""
+}
