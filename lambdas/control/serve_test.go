@@ -236,8 +236,24 @@ func TestServe_ScalesUpAndDown(t *testing.T) {
 	f.settle("at first")
 	f.update(func(r *control.ServiceUpdate) { r.Desired = new(5) })
 	f.settle("up")
+	for _, name := range f.names {
+		_, id := controltest.Identity(name)
+		f.Sent.TakeCommands(id)
+	}
 	f.update(func(r *control.ServiceUpdate) { r.Desired = new(1) })
 	f.settle("down")
+	told := 0
+	for _, name := range f.names {
+		_, id := controltest.Identity(name)
+		for _, m := range f.Sent.TakeCommands(id) {
+			if _, stop := m.(*wire.Stop); stop {
+				told++
+			}
+		}
+	}
+	if told != 4 {
+		t.Errorf("agents were told of %d stops, want 4", told)
+	}
 	left := f.living()
 	if len(left) != 1 || left[0].StartedBy != f.view().Deployments[0].ID {
 		t.Errorf("left are %+v", left)
