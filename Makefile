@@ -6,7 +6,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 # The lanes of `make test`, fastest first. A test file names its lane by a build tag (CONTRIBUTING.md).
-LANES ?= unit race sim emulator docker infra e2e
+LANES ?= unit race sim emulator docker infra e2e clients
 # Architectures that `make build` builds for.
 ARCHS ?= amd64 arm64
 # Extra arguments: of go test for the test targets (ARGS='-run Stop -v'), of cdk for synth and deploy.
@@ -14,7 +14,7 @@ ARGS ?=
 
 TOOLS := $(CURDIR)/.tools
 CDK := $(TOOLS)/node/node_modules/.bin/cdk
-TAGS := sim,emulator,docker,e2e,soak
+TAGS := sim,emulator,docker,e2e,clients,soak
 
 export GOLANGCI_LINT_CACHE := $(TOOLS)/cache/golangci-lint
 export CDK_DISABLE_CLI_TELEMETRY := true
@@ -63,6 +63,10 @@ test-infra: need-go need-node ## the synthesized stack: references, least privil
 .PHONY: test-e2e
 test-e2e: need-docker need-busybox tools-python tools-node build-here ## the whole on the emulator with real agents and a real Docker engine
 	@tools/lane e2e $(ARGS)
+
+.PHONY: test-clients
+test-clients: need-docker need-busybox need-aws2 tools-python tools-node tools-clients build-here ## stock clients against a local stack: SDKs, AWS CLIs, a deploy tool, Airflow
+	@tools/lane clients $(ARGS)
 
 .PHONY: soak
 soak: need-docker need-busybox need-cc tools-python tools-node build-here ## the long forms: many random walks, reports held back for ten minutes
@@ -120,7 +124,7 @@ proxy-image: need-docker build-here ## the image longshore-proxy, which re-signs
 	@docker build -q -t longshore-proxy -f packaging/proxy/Dockerfile "dist/cli/$$(go env GOARCH)"
 
 .PHONY: tools
-tools: tools-python tools-node tools-golangci ## install every pinned tool into .tools
+tools: tools-python tools-node tools-clients tools-golangci ## install every pinned tool into .tools
 
 .PHONY: clean
 clean: ## remove what was built; .tools stays
@@ -164,14 +168,16 @@ deploy: need-go tools-node ## deploy the stack to the AWS account of your enviro
 
 # Not listed: what the targets above stand on.
 
-.PHONY: tools-python tools-node tools-golangci
+.PHONY: tools-python tools-node tools-clients tools-golangci
 tools-python: need-python
 	@tools/install python
 tools-node: need-node
 	@tools/install node
+tools-clients: need-python need-node
+	@tools/install clients
 tools-golangci: need-go
 	@tools/install golangci
 
-.PHONY: need-go need-node need-python need-docker need-busybox need-cc
-need-go need-node need-python need-docker need-busybox need-cc: need-%:
+.PHONY: need-go need-node need-python need-docker need-busybox need-cc need-aws2
+need-go need-node need-python need-docker need-busybox need-cc need-aws2: need-%:
 	@tools/check $*
