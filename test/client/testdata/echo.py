@@ -65,5 +65,5 @@ for file in sorted(glob.glob(os.path.join(os.environ["EXAMPLES"], "*.json"))):
         sys.exit(f"echo: {name}: " + "; ".join(wrong))
     print(f"echo: {name}: shown as it was sent, and taken as it was shown", flush=True)
 print(f"echo: {registered} definitions")
-if registered == 0:
-    sys.exit("echo: no example could be registered")
+if registered < 6:  # all but the one whose container wants roles and secrets
+    sys.exit("echo: fewer examples could be registered than before")
