@@ -1,6 +1,9 @@
 package control
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 const ScheduleKind Kind = "schedule"
 
@@ -10,8 +13,10 @@ type Schedule struct {
 	Name    string `json:"name"`
 	Version int64  `json:"version"`
 	// Runs are its last ones, newest first, at most maxRuns.
-	Runs      []ScheduledRun `json:"runs"`
-	ExpiresAt time.Time      `json:"expiresAt,omitzero"` // long after its last run
+	Runs []ScheduledRun `json:"runs"`
+	// Forgotten is the time of the last run that Runs has no room for any more.
+	Forgotten time.Time `json:"forgotten,omitzero"`
+	ExpiresAt time.Time `json:"expiresAt,omitzero"` // long after its last run
 }
 
 const (
@@ -67,19 +72,35 @@ func (r *Schedule) run(at time.Time) *ScheduledRun {
 	return nil
 }
 
-// before says that a time is older than all that is remembered, if anything is
+// before says that a time is older than what is remembered, if anything is
 // forgotten.
 func (r *Schedule) before(at time.Time) bool {
-	return len(r.Runs) == maxRuns && at.Before(r.Runs[maxRuns-1].At)
+	return !r.Forgotten.IsZero() && (!at.After(r.Forgotten) || len(r.Runs) == maxRuns && at.Before(r.Runs[maxRuns-1].At))
 }
 
-// add puts a run in its place, and forgets the oldest.
-func (r *Schedule) add(run ScheduledRun, now time.Time) {
+// add puts a run in its place, and forgets the oldest of which no task is among
+// unfinished: what still runs stands in the way of the next, however many were
+// missed since it began.
+func (r *Schedule) add(run ScheduledRun, now time.Time, unfinished map[string]bool) {
 	i := 0
 	for i < len(r.Runs) && r.Runs[i].At.After(run.At) {
 		i++
 	}
-	runs := append(append(append([]ScheduledRun(nil), r.Runs[:i]...), run), r.Runs[i:]...)
-	r.Runs = runs[:min(len(runs), maxRuns)]
+	r.Runs = slices.Insert(slices.Clone(r.Runs), i, run)
 	r.ExpiresAt = now.Add(scheduleKept)
+	if len(r.Runs) <= maxRuns {
+		return
+	}
+	gone := maxRuns
+	for i := maxRuns; i >= 0; i-- {
+		busy := slices.ContainsFunc(r.Runs[i].Tasks, func(id string) bool { return unfinished[id] })
+		if !busy && !r.Runs[i].At.Equal(run.At) {
+			gone = i
+			break
+		}
+	}
+	if at := r.Runs[gone].At; at.After(r.Forgotten) {
+		r.Forgotten = at
+	}
+	r.Runs = slices.Delete(r.Runs, gone, gone+1)
 }

@@ -141,7 +141,11 @@ func (r *scheduled) decide(ctx context.Context) ([]Write, error) {
 	if err := r.giveWay(ctx, now); err != nil {
 		return nil, err
 	}
-	r.record.add(run, now)
+	busy, err := r.busy(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r.record.add(run, now, busy)
 	r.run = &run
 	return append(writes, Put(r.record)), nil
 }
@@ -196,6 +200,20 @@ func refusal(err error) bool {
 func (r *scheduled) unfinished(ctx context.Context) ([]*Task, error) {
 	tasks, err := r.earlier(ctx)
 	return slices.DeleteFunc(tasks, func(t *Task) bool { return t.LastStatus == task.Stopped }), err
+}
+
+// busy are the ids of tasks whose runs must not be forgotten yet: the policy asks
+// for them. They are read only when some run is to be.
+func (r *scheduled) busy(ctx context.Context) (map[string]bool, error) {
+	if len(r.record.Runs) < maxRuns || r.due.Run.Overlap == schedule.Allow {
+		return nil, nil
+	}
+	tasks, err := r.unfinished(ctx)
+	ids := map[string]bool{}
+	for _, t := range tasks {
+		ids[t.ID] = true
+	}
+	return ids, err
 }
 
 // earlier are the tasks of remembered runs that are still there, read strongly.

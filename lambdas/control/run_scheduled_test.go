@@ -276,6 +276,42 @@ func TestRunScheduled_RemembersTwentyRunsAndNeverMakesAnOlderOneAgain(t *testing
 	}
 }
 
+// The runs that a long task keeps from starting are remembered too: they must not
+// push out the one that still goes on.
+func TestRunScheduled_ARunThatGoesOnIsNeverForgotten(t *testing.T) {
+	for _, policy := range []schedule.Overlap{schedule.Forbid, schedule.Replace} {
+		t.Run(string(policy), func(t *testing.T) {
+			w := controltest.NewWorld(t)
+			w.AddInstance("i", room)
+			mustRun(t, w, due(w, overlap(policy)))
+			first := runsOf(t, w)[0].Tasks[0]
+			w.MustAdmit(first)
+			var missed schedule.Due
+			for range 50 {
+				w.Clock.Move(time.Minute)
+				d := due(w, overlap(policy))
+				if mustRun(t, w, d); missed.ScheduledTime.IsZero() {
+					missed = d
+				}
+			}
+			runs, tasks := runsOf(t, w), len(w.Memory.Tasks())
+			if len(runs) != 20 || !slices.Equal(runs[19].Tasks, []string{first}) || policy == schedule.Forbid && tasks != 1 {
+				t.Errorf("%d runs, the oldest %+v, %d tasks", len(runs), runs[len(runs)-1], tasks)
+			}
+			mustRun(t, w, missed) // delivered again long after it was decided on
+			if n := len(w.Memory.Tasks()); n != tasks || runsOf(t, w)[0].At != runs[0].At {
+				t.Errorf("a run that is forgotten was made again: %d tasks, runs %+v", n, runsOf(t, w))
+			}
+			stopRunning(t, w, first)
+			w.Clock.Move(time.Minute)
+			mustRun(t, w, due(w, overlap(policy)))
+			if runs := runsOf(t, w); runs[0].Outcome != control.OutcomeStarted || slices.Contains(runs[19].Tasks, first) {
+				t.Errorf("after its end: %+v", runs)
+			}
+		})
+	}
+}
+
 func TestRunScheduled_KilledAnywhereItRunsOnce(t *testing.T) {
 	for _, policy := range []schedule.Overlap{schedule.Allow, schedule.Forbid, schedule.Replace} {
 		t.Run(string(policy), func(t *testing.T) {
