@@ -64,6 +64,15 @@ func labelled(instance string) filters.Args {
 	return filters.NewArgs(filters.Arg("label", instanceLabel+"="+instance))
 }
 
+// Vanish ends an agent and all it runs at once, as the loss of its host would. Its
+// journal stays: started again, it is the same host that comes back.
+func (a *Agent) Vanish(ctx context.Context) error {
+	if err := a.Signal(ctx, syscall.SIGKILL); err != nil {
+		return err
+	}
+	return removeContainers(ctx, []string{a.Instance})
+}
+
 // removeContainers removes what the agents of a stack have left on the engine.
 func removeContainers(ctx context.Context, instances []string) error {
 	if len(instances) == 0 {
