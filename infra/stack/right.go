@@ -46,8 +46,9 @@ func (s *Stack) allow(name string) []identity.Statement {
 			allowed(s.tables[schema.Tasks].TableArn(), "dynamodb:Scan"),
 			allowed(s.tables[schema.Instances].TableArn(), "dynamodb:Scan"),
 			s.send(s.admission.QueueArn(), s.services.QueueArn()))
-	case scheduled:
-		return join(s.load(schema.Tasks, schema.Instances, schema.Leases, schema.Catalog),
+	case scheduled: // of a family without a revision it looks for the newest that is ACTIVE
+		return join(s.load(schema.Tasks, schema.Instances, schema.Leases),
+			s.read(schema.Catalog),
 			s.write(schema.Tasks, schema.Catalog),
 			s.send(s.admission.QueueArn(), s.commandQueues(), s.scheduleDead.QueueArn()))
 	case events:
