@@ -194,8 +194,11 @@ func (s *serving) belongsOn(ctx context.Context, x *situation) ([]deployment.Hos
 		return nil, nil
 	}
 	o, err := s.origin(ctx, x, x.service.Deployments[0].ID)
-	if err != nil || o == nil {
+	if err != nil {
 		return nil, err
+	}
+	if o == nil { // what is missing says nothing of where it belongs: it stays where it is (I12)
+		return x.whereItIs(), s.c.busy(ctx, x)
 	}
 	var constraints []query.Expr
 	for _, p := range o.task.Constraints {
@@ -222,6 +225,17 @@ func (s *serving) belongsOn(ctx context.Context, x *situation) ([]deployment.Hos
 		}
 	}
 	return hosts, s.c.busy(ctx, x)
+}
+
+// whereItIs are the ACTIVE instances on which a DAEMON service has a task.
+func (x *situation) whereItIs() (hosts []deployment.Host) {
+	for _, t := range x.tasks {
+		h := deployment.Host{ID: place(t)}
+		if l := x.ledgers[h.ID]; l != nil && l.Status == Active && !slices.Contains(hosts, h) {
+			hosts = append(hosts, h)
+		}
+	}
+	return hosts
 }
 
 // busy marks a DAEMON service's tasks on instances that are to be emptied and

@@ -45,6 +45,29 @@ func TestServe_StopsNoProtectedTaskBeforeItsTimeIsOver(t *testing.T) {
 	}
 }
 
+func TestServe_ADefinitionThatIsGoneStopsNoDaemon(t *testing.T) {
+	f := newYard(t, "i", "j")
+	f.create(func(r *control.ServiceRequest) { r.Strategy, r.Desired = deployment.Daemon, nil })
+	f.settle("at first")
+	gone := &control.Definition{Family: "app", Number: 1}
+	if err := f.Store.Load(ctx, gone); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Store.Commit(ctx, control.Delete(gone)); err != nil {
+		t.Fatal(err)
+	}
+	f.sweep()
+	f.step()
+	for _, one := range f.living() {
+		if one.DesiredStatus != task.DesiredRunning {
+			t.Errorf("the task on %s is to stop", one.Instance)
+		}
+	}
+	if v := f.view(); v.Desired != 2 || v.Tasks.Running != 2 {
+		t.Errorf("desired %d, tasks %+v", v.Desired, v.Tasks)
+	}
+}
+
 func TestServe_WaitsForRoomWhateverItsClusterSays(t *testing.T) {
 	f := newYard(t)
 	if err := f.TagResource(ctx, control.Resource{Kind: control.ClusterResource, Name: "default"}, map[string]string{"longshore:onNoCapacity": "fail"}); err != nil {
