@@ -47,8 +47,10 @@ func TestCreateCluster_IsIdempotentAndRevivesADeletedOne(t *testing.T) {
 		_, err := r.CreateCluster(ctx, control.ClusterRequest{Name: name})
 		wantCode(t, err, "InvalidParameterException")
 	}
-	_, err = r.CreateCluster(ctx, control.ClusterRequest{Name: "red", Tags: map[string]string{"longshore:onDisconnect": "maybe"}})
-	wantCode(t, err, "InvalidParameterException")
+	for _, value := range []string{"maybe", "keep"} {
+		_, err = r.CreateCluster(ctx, control.ClusterRequest{Name: "red", Tags: map[string]string{"longshore:onDisconnect": value}})
+		wantCode(t, err, "InvalidParameterException")
+	}
 }
 
 func TestDeleteCluster_RefusesWhatIsNotEmptyAndEndsWhatWaits(t *testing.T) {

@@ -16,12 +16,11 @@ const ownTags = "longshore:"
 
 // The tags of a task, or as a default of its cluster, that Longshore reads.
 const (
-	priorityTag     = "longshore:priority"
-	maxWaitTag      = "longshore:maxWait"
-	noCapacityTag   = "longshore:onNoCapacity"
-	disconnectTag   = "longshore:onDisconnect"
-	replaceAfterTag = "longshore:replaceAfter"
-	drainTag        = "longshore:drainDeadline"
+	priorityTag   = "longshore:priority"
+	maxWaitTag    = "longshore:maxWait"
+	noCapacityTag = "longshore:onNoCapacity"
+	disconnectTag = "longshore:onDisconnect"
+	drainTag      = "longshore:drainDeadline"
 )
 
 const defaultPriority = 50
@@ -36,12 +35,13 @@ var taskTags = map[string]tagRule{
 	priorityTag: {func(v string) bool { n, err := strconv.Atoi(v); return err == nil && n >= 0 && n <= 100 }, "a whole number from 0 to 100"},
 	maxWaitTag:  {func(v string) bool { d, err := time.ParseDuration(v); return err == nil && d > 0 }, "a duration above zero such as 90s or 12h"},
 
-	noCapacityTag:   oneOf("wait", "fail"),
-	disconnectTag:   oneOf("replace", "keep"),
-	replaceAfterTag: oneOf("confirmed"),
+	noCapacityTag: oneOf("wait", "fail"),
+	// keep, and longshore:replaceAfter, are not done yet: whoever asks for them must
+	// not believe that a task is safe from running twice.
+	disconnectTag: oneOf("replace"),
 }
 
-// clusterTags also holds the reaper's times, which a cluster may have of its own.
+// clusterTags are a cluster's own, and defaults of its tasks and instances.
 var clusterTags = map[string]tagRule{
 	noCapacityTag: taskTags[noCapacityTag],
 	disconnectTag: taskTags[disconnectTag],
@@ -58,8 +58,8 @@ func oneOf(values ...string) tagRule {
 }
 
 // checkTags judges tags by ECS's limits, and ours by rules. A tag of ours that
-// rules do not name is refused if strict: it would be dropped silently.
-func checkTags(tags map[string]string, rules map[string]tagRule) error {
+// rules do not name is refused: it would be dropped silently.
+func checkTags(of string, tags map[string]string, rules map[string]tagRule) error {
 	list := make([]taskdef.Tag, 0, len(tags))
 	for _, k := range slices.Sorted(maps.Keys(tags)) {
 		list = append(list, taskdef.Tag{Key: k, Value: tags[k]})
@@ -68,22 +68,17 @@ func checkTags(tags map[string]string, rules map[string]tagRule) error {
 		return refusedBy(err, InvalidParameterException)
 	}
 	for _, t := range list {
-		if rule, ours := rules[t.Key]; ours && !rule.ok(t.Value) {
+		switch rule, known := rules[t.Key]; {
+		case !known && strings.HasPrefix(t.Key, ownTags):
+			return invalid("tags", "%s is not a tag that Longshore reads of %s; these are %s", t.Key, of, strings.Join(slices.Sorted(maps.Keys(rules)), ", "))
+		case known && !rule.ok(t.Value):
 			return invalid("tags", "%s is %q; allowed is %s", t.Key, t.Value, rule.allowed)
 		}
 	}
 	return nil
 }
 
-// checkTaskTags also refuses tags of ours that tasks do not have.
-func checkTaskTags(tags map[string]string) error {
-	for _, k := range slices.Sorted(maps.Keys(tags)) {
-		if _, known := taskTags[k]; !known && strings.HasPrefix(k, ownTags) {
-			return invalid("tags", "%s is not a tag that Longshore reads of tasks; these are %s", k, strings.Join(slices.Sorted(maps.Keys(taskTags)), ", "))
-		}
-	}
-	return checkTags(tags, taskTags)
-}
+func checkTaskTags(tags map[string]string) error { return checkTags("tasks", tags, taskTags) }
 
 // obey sets what a task's tags say of it, and its cluster's where they say
 // nothing. They have been judged.
@@ -104,4 +99,9 @@ func queueTags(tags map[string]string) (priority int, maxWait time.Duration) {
 	return priority, maxWait
 }
 
-func checkClusterTags(tags map[string]string) error { return checkTags(tags, clusterTags) }
+func checkClusterTags(tags map[string]string) error { return checkTags("clusters", tags, clusterTags) }
+
+// checkInstanceTags judges an instance's tags; attributes say where tasks may run.
+func checkInstanceTags(tags map[string]string) error {
+	return checkTags("container instances", tags, instanceTags)
+}

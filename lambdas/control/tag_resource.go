@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 
 	"github.com/longshore-run/longshore/shared/fault"
@@ -203,14 +202,4 @@ func (r *Task) reorder(tags map[string]string) (waits bool) {
 		r.MaxWait = 0
 	}
 	return r.LastStatus == task.Provisioning
-}
-
-// checkInstanceTags also refuses tags of ours that instances do not have.
-func checkInstanceTags(tags map[string]string) error {
-	for _, k := range slices.Sorted(maps.Keys(tags)) {
-		if _, known := instanceTags[k]; !known && strings.HasPrefix(k, ownTags) {
-			return invalid("tags", "%s is not a tag that Longshore reads of container instances (%s is); attributes say where tasks may run", k, drainTag)
-		}
-	}
-	return checkTags(tags, instanceTags)
 }
