@@ -163,11 +163,12 @@ func (d *decision) classify() {
 	}
 }
 
-// keepers are the primary's tasks that are to stay.
+// keepers are the primary's tasks that are to stay; those of all deployments once
+// it has failed, for the others are not replaced then.
 func (d *decision) keepers() []*member {
 	var out []*member
 	for i := range d.members {
-		if m := &d.members[i]; m.leave == stays && !m.ending && m.Deployment == d.primary.ID {
+		if m := &d.members[i]; m.leave == stays && !m.ending && (m.Deployment == d.primary.ID || d.primary.Rollout == Failed) {
 			out = append(out, m)
 		}
 	}

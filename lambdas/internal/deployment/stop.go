@@ -32,7 +32,7 @@ func (d *decision) rank(m *member) int {
 		return rankUnproven
 	case m.Draining:
 		return rankDraining
-	case m.Deployment == d.primary.ID:
+	case m.Deployment == d.primary.ID && d.primary.Rollout != Failed:
 		return rankPrimary
 	}
 	if of := d.deployment(m.Deployment); of == nil || of.Rollout != Completed {
