@@ -1,7 +1,10 @@
 package control_test
 
 import (
+	"slices"
+
 	"github.com/longshore-run/longshore/lambdas/control"
+	"github.com/longshore-run/longshore/lambdas/control/controltest/machine"
 	"github.com/longshore-run/longshore/shared/task"
 	"github.com/longshore-run/longshore/shared/wire"
 )
@@ -11,11 +14,11 @@ func (w *walk) settle() {
 	for round := range 30 {
 		for _, m := range w.machines {
 			switch {
-			case m.host && !m.up:
-				m.restart()
-			case m.host && !m.welcomed:
+			case m.Host && !m.Up:
+				m.Restart()
+			case m.Host && !m.Welcomed:
 				m.register()
-			case m.host:
+			case m.Host:
 				m.repeat()
 				m.beat()
 			}
@@ -47,14 +50,18 @@ func (w *walk) quiet() {
 		}
 		w.fetch()
 		for _, m := range w.machines {
-			if !m.host {
+			if !m.Host {
 				m.in = nil // past its retention
 				continue
 			}
-			for len(m.in) > 0 {
-				c := m.in[0]
-				m.in = m.in[1:]
-				w.say("%s takes %s %v", m.edge.name, wire.TypeOf(c), c)
+			for at := 0; at < len(m.in); {
+				c := m.in[at]
+				if !m.Ready(c) {
+					at++
+					continue
+				}
+				m.in, at = slices.Delete(m.in, at, at+1), 0
+				w.say("%s takes %s %v", m.Name, wire.TypeOf(c), c)
 				m.command(c)
 				moved = true
 			}
@@ -70,26 +77,26 @@ func (w *walk) settled() {
 	tasks := w.Memory.Tasks()
 	room := 0
 	for _, m := range w.machines {
-		l, lease := w.Ledger(m.edge.id), w.Lease(m.edge.id)
-		if m.host && (!l.Connected || lease.Stage != control.StageConnected) {
-			w.fail("QUIET %s lives and is %s: %s (connected %v, stale %d)", m.edge.name, lease.Stage, lease.StageReason, l.Connected, l.Stale)
+		l, lease := w.Ledger(m.ID), w.Lease(m.ID)
+		if m.Host && (!l.Connected || lease.Stage != control.StageConnected) {
+			w.fail("QUIET %s lives and is %s: %s (connected %v, stale %d)", m.Name, lease.Stage, lease.StageReason, l.Connected, l.Stale)
 		}
 		if l.Connected != (lease.Stage == control.StageConnected) {
-			w.fail("QUIET %s: stage %s, connected %v", m.edge.name, lease.Stage, l.Connected)
+			w.fail("QUIET %s: stage %s, connected %v", m.Name, lease.Stage, l.Connected)
 		}
-		if m.host {
+		if m.Host {
 			room += walkRoom - l.Held.CPU
 		} else if l.Open > 0 {
-			w.fail("QUIET %d tasks are open on %s, which is dead", l.Open, m.edge.name)
+			w.fail("QUIET %d tasks are open on %s, which is dead", l.Open, m.Name)
 		}
-		for id, j := range m.journal {
-			if m.host && (j.phase == ended || j.phase == refused) {
-				w.fail("QUIET the end of %s on %s is never acknowledged", short(id), m.edge.name)
+		for id, j := range m.Journal {
+			if m.Host && (j.Phase == machine.Ended || j.Phase == machine.Refused) {
+				w.fail("QUIET the end of %s on %s is never acknowledged", short(id), m.Name)
 			}
 		}
-		for id, c := range m.containers {
-			if m.host && c.runs && !w.open(tasks, m, id, c.attempt) {
-				w.fail("QUIET a container of %s runs on %s for ever", short(id), m.edge.name)
+		for id, c := range m.Containers {
+			if m.Host && c.Runs && !w.open(tasks, m, id, c.Attempt) {
+				w.fail("QUIET a container of %s runs on %s for ever", short(id), m.Name)
 			}
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/longshore-run/longshore/lambdas/control"
 	"github.com/longshore-run/longshore/lambdas/control/controltest"
+	"github.com/longshore-run/longshore/lambdas/control/controltest/machine"
 	"github.com/longshore-run/longshore/shared/task"
 	"github.com/longshore-run/longshore/shared/taskdef"
 	"github.com/longshore-run/longshore/shared/wire"
@@ -34,7 +35,7 @@ type walk struct {
 	*controltest.World
 	t        *testing.T
 	random   *rand.Rand
-	machines []*machine
+	machines []*peer
 	out      []letter // on their way to the control plane
 	ran      int
 	starts   map[string]int
@@ -56,10 +57,6 @@ func (w *walk) say(format string, args ...any) {
 	w.trace = append(w.trace, w.Clock.Now().Format("15:04:05 ")+fmt.Sprintf(format, args...))
 }
 
-func (w *walk) send(m *machine, what string, deliver func(control.Sender) error) {
-	w.out = append(w.out, letter{what, m.edge.sender(), deliver})
-}
-
 func (w *walk) started(id string) {
 	if w.starts[id]++; w.starts[id] > 1 {
 		w.fail("RUNS-TWICE a second container of task %s was started", short(id))
@@ -75,7 +72,7 @@ func newWalk(t *testing.T, seed uint64) *walk {
 	w := &walk{World: controltest.NewWorld(t), t: t, random: rand.New(rand.NewPCG(seed, 7)), starts: map[string]int{}, known: map[string]control.Task{}}
 	w.Put(&control.Live{Cluster: "default", Service: "web"})
 	for _, name := range []string{"i", "j"} {
-		w.machines = append(w.machines, newMachine(w, name))
+		w.machines = append(w.machines, &peer{Machine: machine.New(name, walkRoom), w: w})
 	}
 	return w
 }
@@ -91,7 +88,7 @@ func (w *walk) harm() {
 // fetch moves what was sent to the machines into their inboxes.
 func (w *walk) fetch() {
 	for _, m := range w.machines {
-		m.in = append(m.in, w.Sent.TakeCommands(m.edge.id)...)
+		m.in = append(m.in, w.Sent.TakeCommands(m.ID)...)
 	}
 }
 
@@ -203,72 +200,73 @@ func (w *walk) step() {
 		m.work()
 	case n < 800:
 		w.exit(m)
-	case n < 890 && m.up:
+	case n < 890 && m.Up:
 		w.Clock.Move(time.Duration(1+w.random.IntN(40)) * time.Second)
-		if m.welcomed {
+		if m.Welcomed {
 			m.beat()
 		} else {
 			m.register()
 		}
-	case n < 910 && m.up:
+	case n < 910 && m.Up:
 		m.repeat()
 	case n < 940:
 		w.tick(true)
 	case n < 950:
 		w.expire()
-	case n < 975 || !m.host:
+	case n < 975 || !m.Host:
 		w.disaster(m)
 	}
 }
 
 // take is one command that a machine takes: in any order, once more, or lost.
-func (w *walk) take(m *machine) {
+func (w *walk) take(m *peer) {
 	w.fetch()
-	if !m.host || !m.up || len(m.in) == 0 {
+	if !m.Host || !m.Up || len(m.in) == 0 {
 		return
 	}
 	at := w.random.IntN(len(m.in))
 	c := m.in[at]
+	if !m.Ready(c) { // it waits for what brings its epoch
+		return
+	}
 	if !w.chance(10) {
 		m.in = slices.Delete(m.in, at, at+1)
 	}
 	if w.chance(5) {
-		w.say("%s loses %s", m.edge.name, wire.TypeOf(c))
+		w.say("%s loses %s", m.Name, wire.TypeOf(c))
 		return
 	}
-	w.say("%s takes %s %v", m.edge.name, wire.TypeOf(c), c)
+	w.say("%s takes %s %v", m.Name, wire.TypeOf(c), c)
 	m.command(c)
 }
 
-func (w *walk) exit(m *machine) {
-	for _, id := range slices.Sorted(maps.Keys(m.containers)) {
-		if c := m.containers[id]; c.runs && w.chance(50) {
-			c.runs = false
-			w.say("%s: container of %s exits", m.edge.name, short(id))
+func (w *walk) exit(m *peer) {
+	for _, id := range slices.Sorted(maps.Keys(m.Containers)) {
+		if c := m.Containers[id]; c.Runs && w.chance(50) {
+			m.Exit(id)
+			w.say("%s: container of %s exits", m.Name, short(id))
 			return
 		}
 	}
 }
 
-func (w *walk) disaster(m *machine) {
+func (w *walk) disaster(m *peer) {
 	switch n := w.random.IntN(10); {
-	case !m.host:
-		m.host = true
-		m.restart()
-		w.say("%s returns", m.edge.name)
+	case !m.Host:
+		m.Return()
+		w.say("%s returns", m.Name)
 	case n < 4:
-		m.restart()
-		w.say("%s: agent restarts", m.edge.name)
+		m.Restart()
+		w.say("%s: agent restarts", m.Name)
 	case n < 5:
-		m.loseJournal()
-		w.say("%s loses its journal, is %s", m.edge.name, m.edge.incarnation)
+		m.LoseJournal()
+		w.say("%s loses its journal, is %s", m.Name, m.IncarnationName())
 	case n < 6:
-		m.containers = map[string]*container{}
-		m.loseJournal()
-		w.say("%s loses its disk, is %s", m.edge.name, m.edge.incarnation)
+		m.LoseDisk()
+		w.say("%s loses its disk, is %s", m.Name, m.IncarnationName())
 	case n < 7:
-		m.die()
-		w.say("%s dies", m.edge.name)
+		m.Die()
+		w.say("%s dies", m.Name)
 	case n < 9: // silence: ten minutes and more without a message from anybody
 		w.say("silence")
 		for range 11 + w.random.IntN(6) {
@@ -278,9 +276,9 @@ func (w *walk) disaster(m *machine) {
 }
 
 // open says whether an attempt is open on a machine.
-func (w *walk) open(tasks map[string]control.Task, m *machine, id string, attempt int) bool {
+func (w *walk) open(tasks map[string]control.Task, m *peer, id string, attempt int) bool {
 	t, ok := tasks[id]
-	return ok && t.LastStatus.Open() && t.Instance == m.edge.id && t.Attempt == attempt
+	return ok && t.LastStatus.Open() && t.Instance == m.ID && t.Attempt == attempt
 }
 
 // check is what must hold after every step (§3); what a state of the tables can
@@ -295,23 +293,23 @@ func (w *walk) check() {
 	}
 	w.known = tasks
 	for _, m := range w.machines {
-		l := w.Ledger(m.edge.id)
+		l := w.Ledger(m.ID)
 		runs := 0
-		for id, c := range m.containers {
-			if !c.runs {
+		for id, c := range m.Containers {
+			if !c.Runs {
 				continue
 			}
 			runs++
-			if !w.open(tasks, m, id, c.attempt) && c.epoch >= l.Epoch {
-				w.fail("PHYS a container of %s runs on %s, its attempt is not open and its epoch not fenced", short(id), m.edge.name)
+			if !w.open(tasks, m, id, c.Attempt) && c.Epoch >= l.Epoch {
+				w.fail("PHYS a container of %s runs on %s, its attempt is not open and its epoch not fenced", short(id), m.Name)
 			}
 		}
 		if runs > walkRoom {
-			w.fail("PHYS %d containers run on %s", runs, m.edge.name)
+			w.fail("PHYS %d containers run on %s", runs, m.Name)
 		}
-		for id, j := range m.journal {
-			if j.phase == tomb && w.open(tasks, m, id, j.attempt) {
-				w.fail("I6 %s forgot the end of %s, which is not known here", m.edge.name, short(id))
+		for id, j := range m.Journal {
+			if j.Phase == machine.Tomb && w.open(tasks, m, id, j.Attempt) {
+				w.fail("I6 %s forgot the end of %s, which is not known here", m.Name, short(id))
 			}
 		}
 	}

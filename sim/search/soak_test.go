@@ -3,6 +3,7 @@
 package search
 
 import (
+	"flag"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -10,8 +11,7 @@ import (
 	"time"
 )
 
-// The long form has ten minutes for each of its two halves.
-var soakFor = 10 * time.Minute
+var soakFor = flag.Duration("soak-for", 10*time.Minute, "how long each half of the long form may take")
 
 // Deeper: with every fault, and with three operations of which one waits in its
 // middle; each search has an equal share of the time.
@@ -20,7 +20,7 @@ func TestSearchSoak_Deeper(t *testing.T) {
 		{Operations: 2, Preempt: 2, Machine: 2, Refuse: 1, Exit: 1, Lag: 1, Conflict: 1, Unsure: 1, Again: 1, Crash: 1},
 		{Operations: 3, Preempt: 1, Machine: 1},
 	}
-	share := soakFor / time.Duration(len(bounds)*len(startNames(t)))
+	share := *soakFor / time.Duration(len(bounds)*len(startNames(t)))
 	for _, bound := range bounds {
 		for _, name := range startNames(t) {
 			*only = name
@@ -48,7 +48,7 @@ func TestSearchSoak_FourAtOnce(t *testing.T) {
 	}
 	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	names := startNames(t)
-	until, done, states, cut := time.Now().Add(soakFor), 0, 0, 0
+	until, done, states, cut := time.Now().Add(*soakFor), 0, 0, 0
 	for i := 0; time.Now().Before(until); i++ {
 		four, name := all[i/len(names)%len(all)], names[i%len(names)]
 		x, s := opened(t, name)
