@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -173,9 +174,17 @@ func inventoryHash(inventory []wire.Entry) string {
 
 // stranger is a beat of an incarnation that is not the one we know: an old one
 // on its way since before the new one registered is nothing; later than that,
-// two agents live.
+// two agents live. If the one we know has been silent for so long that another
+// may take its place, the tables are older than this one's welcome (a restore):
+// it believes itself registered, so it is told to register again.
 func (c *Control) stranger(ctx context.Context, b Beat, lease *Lease) {
 	if !b.Sender.SentAt.After(lease.RegisterSent) {
+		return
+	}
+	if b.Sender.SentAt.Sub(lease.Sent) >= silentBeats*cmp.Or(lease.Every, c.Setting.HeartbeatEvery) {
+		c.Metrics.Count(countUnknownSenders, 1)
+		c.Log.WarnContext(ctx, "heartbeat of an incarnation that is not registered, and no other is heard; it is told to register", logkey.Instance, lease.ID, logkey.Incarnation, b.Message.Incarnation)
+		c.send(ctx, &wire.Resync{Header: wire.Header{Instance: lease.ID}, Tasks: []string{}})
 		return
 	}
 	c.Metrics.Count(countDuplicateIdentities, 1)

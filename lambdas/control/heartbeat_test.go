@@ -460,3 +460,26 @@ func TestHeartbeat_WithoutTimeLeftLeasesAreRenewedAndBodiesLeftToTheNextBeat(t *
 		t.Errorf("the next beat was not looked at: %s", s)
 	}
 }
+
+// After a restore from before its register an incarnation believes itself
+// registered, and the tables know only the one before it.
+func TestHeartbeat_AnIncarnationNobodyKnowsRegistersOnceTheKnownOneIsSilent(t *testing.T) {
+	w := controltest.NewWorld(t)
+	e := host(t, w, "i")
+	e.incarnation, e.n = "inc-restored", 7
+	e.beats()
+	if told := inbox[*wire.Resync](e); len(told) != 0 {
+		t.Fatalf("told %+v while the one we know is heard", told)
+	}
+	w.Clock.Move(5 * time.Minute)
+	e.beats()
+	if told := inbox[*wire.Resync](e); len(told) != 1 || len(told[0].Tasks) != 0 {
+		t.Fatalf("it is not told to register: %+v", told)
+	}
+	e.registers()
+	e.welcomed()
+	e.beats()
+	if l := w.Ledger(e.id); !l.Connected {
+		t.Fatalf("it registered, and takes no work: %+v", l)
+	}
+}
