@@ -90,7 +90,7 @@ func (x *search) begins(s *state) (out []begin) {
 		}
 	}
 	for _, r := range recordsOf[*control.Service](b, s.items) {
-		add(begin{kind: serve, label: "serve " + r.Name, call: x.service(s, r.Name)})
+		add(begin{kind: serve, label: "serve " + r.Name, call: x.service(s, r.Name), before: func(s *state) { s.made++ }})
 	}
 	for i := range s.machines {
 		add(x.onMachine(s, i)...)
@@ -147,7 +147,7 @@ func (x *search) service(s *state, name string) *call {
 	c := x.call(s, serve, strings.Join(label, " "), func(ctx context.Context, c *control.Control) error {
 		return c.Serve(ctx, control.Kick{Cluster: cluster, Service: name, Tasks: ids})
 	})
-	c.ids = fmt.Sprintf("e%02x%08x", len(s.runs), s.clock) // no two at one moment make the same
+	c.ids = fmt.Sprintf("e%02x", s.made) // no two make the same
 	return c
 }
 

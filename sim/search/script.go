@@ -117,6 +117,7 @@ func (x *search) do(s *state, verb string, args []string) error {
 		c.ids = fmt.Sprintf("d%08x", s.clock)
 		bad = f.run(c, 0)
 	case "serve":
+		s.made++
 		bad = f.run(x.service(s, arg(0)), 0)
 	case "reap":
 		f.dies = arg(0) == "unfinished"

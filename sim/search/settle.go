@@ -95,6 +95,7 @@ func (f *fair) minute() string {
 		return bad
 	}
 	for _, r := range recordsOf[*control.Service](x.book, f.s.items) {
+		f.s.made++
 		if bad := f.run(x.service(f.s, r.Name), 0); bad != "" {
 			return bad
 		}
@@ -270,7 +271,7 @@ func (x *search) unfinished(s *state, m *machine.Machine) string {
 			return fmt.Sprintf("a container of %s runs on %s for ever", short(id), m.Name)
 		}
 		t := recordOf(x.book, s, &control.Task{ID: id})
-		if j.Phase == machine.Tomb && j.Exited && t != nil && t.LastStatus == task.Stopped && t.Instance == m.ID && t.Attempt == j.Attempt &&
+		if !s.restored && j.Phase == machine.Tomb && j.Exited && t != nil && t.LastStatus == task.Stopped && t.Instance == m.ID && t.Attempt == j.Attempt &&
 			(len(t.Containers) == 0 || t.Containers[0].ExitCode == nil) {
 			return "the exit code of " + short(id) + " is lost"
 		}
