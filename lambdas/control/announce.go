@@ -24,14 +24,14 @@ type Notice struct {
 // MissedNotice is a run of a schedule that was missed.
 type MissedNotice struct {
 	Schedule string
-	Version  int64 // of the schedule's record
+	Version  int64 // rises with each that the schedule missed
 	Run      ScheduledRun
 }
 
 // ServiceNotice is something that a service, or a deployment of it, told.
 type ServiceNotice struct {
 	Cluster, Service string
-	Version          int64 // of the record that lists it
+	Version          int64 // rises with each thing that the service told
 	Event            ServiceEvent
 }
 
@@ -128,14 +128,14 @@ func (c *Control) notices(ctx context.Context, changes []Change) ([]notice, erro
 			records = append(records, &n.Instance.Instance, &n.Instance.Lease)
 		case *ServiceEvents:
 			old, _ := change.Old.(*ServiceEvents)
-			for _, e := range newEvents(old, r) {
-				out = append(out, notice{Notice{At: e.At, Service: &ServiceNotice{r.Cluster, r.Service, r.Version, e}}, i})
+			for k, e := range newEvents(old, r) { // one commit may tell several things: each is news
+				out = append(out, notice{Notice{At: e.At, Service: &ServiceNotice{r.Cluster, r.Service, r.Version*maxEvents + int64(k), e}}, i})
 			}
 			continue
 		case *Schedule:
 			old, _ := change.Old.(*Schedule)
-			for _, run := range newlyMissed(old, r) {
-				out = append(out, notice{Notice{At: run.Decided, Missed: &MissedNotice{r.Name, r.Version, run}}, i})
+			for k, run := range newlyMissed(old, r) {
+				out = append(out, notice{Notice{At: run.Decided, Missed: &MissedNotice{r.Name, r.Version*maxRuns + int64(k), run}}, i})
 			}
 			continue
 		}

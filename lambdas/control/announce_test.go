@@ -264,3 +264,40 @@ func TestAnnounce_TellsWhatAServiceTold(t *testing.T) {
 		t.Errorf("told %q, want %q", got, want)
 	}
 }
+
+// Subscribers drop what has no higher version than they have seen.
+func TestAnnounce_EachThingThatAServiceTellsHasAHigherVersion(t *testing.T) {
+	w, _ := subscribed(t)
+	var versions []int64
+	w.Shape = func(n control.Notice) (control.Event, error) {
+		switch {
+		case n.Service != nil:
+			versions = append(versions, n.Service.Version)
+		case n.Missed != nil:
+			versions = append(versions, n.Missed.Version)
+		}
+		return control.Event{Resources: []string{"x"}, At: n.At}, nil
+	}
+	s, r := &control.ServiceEvents{Cluster: "default", Service: "web"}, &control.Schedule{Name: "nightly"}
+	for round := range 2 {
+		for k := range 2 {
+			at := w.Clock.Now().Add(time.Duration(2*round+k) * time.Minute)
+			s.Events = slices.Insert(s.Events, 0, control.ServiceEvent{ID: fmt.Sprint(round, k), Name: "SERVICE_STEADY_STATE", At: at})
+			r.Runs = slices.Insert(r.Runs, 0, control.ScheduledRun{At: at, Outcome: control.OutcomeMissed})
+		}
+		for _, record := range []control.Record{s, r} {
+			versions = nil
+			for range 2 { // the same again, as a stream delivers it, has the same versions
+				if err := w.Store.Commit(ctx, control.Put(record)); err != nil {
+					t.Fatal(err)
+				}
+				changes := w.Memory.TakeChanges()
+				w.Announce(ctx, changes)
+				w.Announce(ctx, changes)
+			}
+			if len(versions) != 4 || versions[0] >= versions[1] || versions[2] != versions[0] || versions[3] != versions[1] {
+				t.Errorf("versions %v", versions)
+			}
+		}
+	}
+}
