@@ -217,6 +217,9 @@ func (w *world) checkQuiet(last deployment.Output) {
 		if w.service.Rollback && p.Rollback != "" && w.bad[p.ID] != good && p.UpdatedAt.After(w.quietSince) {
 			w.Fatalf("FAILED, and did not roll back: %s", w)
 		}
+		if !excused && (well > desired || desired == 0 && len(w.tasks) > 0) {
+			w.Fatalf("FAILED and quiet, yet more than %d live: %s", desired, w)
+		}
 	case deployment.InProgress:
 		if !excused {
 			w.Fatalf("a rollout does not end, and nobody is told: %s\nlast %+v", w, last)
