@@ -67,7 +67,7 @@ func Follow(ctx context.Context, cfg aws.Config, r Reading) (err error) {
 	if r.Ready != nil {
 		r.Ready()
 	}
-	seen := map[string]bool{}
+	seen := &recent{}
 	for {
 		if err := f.read(ctx, seen, r.Each); err != nil {
 			return err
@@ -127,7 +127,7 @@ func (f *follower) make(ctx context.Context, pattern map[string]any) error {
 	return nil
 }
 
-func (f *follower) read(ctx context.Context, seen map[string]bool, each func(Event, []byte) error) error {
+func (f *follower) read(ctx context.Context, seen *recent, each func(Event, []byte) error) error {
 	out, err := f.queues.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{QueueUrl: &f.url, MaxNumberOfMessages: 10, WaitTimeSeconds: longPoll})
 	if err != nil {
 		return fmt.Errorf("read the queue %s: %w", f.name, err)
@@ -137,8 +137,7 @@ func (f *follower) read(ctx context.Context, seen map[string]bool, each func(Eve
 		if err := json.Unmarshal([]byte(aws.ToString(m.Body)), &e); err != nil {
 			return fmt.Errorf("read an event: %w", err)
 		}
-		if id := cmp.Or(e.ID, aws.ToString(m.MessageId)); !seen[id] {
-			seen[id] = true
+		if id := cmp.Or(e.ID, aws.ToString(m.MessageId)); seen.first(id) {
 			if err := each(e, []byte(aws.ToString(m.Body))); err != nil {
 				return err
 			}
