@@ -42,7 +42,8 @@ const (
 	MissedOverlap MissedReason = "OVERLAP" // an earlier run had not ended
 	MissedNoRoom  MissedReason = "NO_ROOM" // a task of it waited for room until the deadline
 	MissedRefused MissedReason = "REFUSED" // what it is to run can not be run
-	// MissedReplaced: a task of it waited for room when the next run took its place.
+	// MissedReplaced: a task of it waited for room when the next run took its place,
+	// or that one was started before it was even asked for.
 	MissedReplaced MissedReason = "REPLACED"
 )
 

@@ -164,6 +164,9 @@ func (r *scheduled) judge(ctx context.Context, now time.Time) (o *origin, reason
 	if by := r.due.Run.Deadline(); by > 0 && !now.Before(r.due.ScheduledTime.Add(by)) {
 		return nil, MissedLate, fmt.Sprintf("it was asked for %s after its time; its starting deadline is %s", now.Sub(r.due.ScheduledTime).Round(time.Second), by), nil
 	}
+	if later := r.later(); r.due.Run.Overlap == schedule.Replace && later != nil {
+		return nil, MissedReplaced, fmt.Sprintf("the run of %s was started before it was asked for", later.At.Format(time.RFC3339)), nil
+	}
 	if r.due.Run.Overlap == schedule.Forbid {
 		open, err := r.unfinished(ctx)
 		if err != nil {
@@ -177,6 +180,17 @@ func (r *scheduled) judge(ctx context.Context, now time.Time) (o *origin, reason
 		return nil, MissedRefused, cut(err.Error(), maxReason), nil
 	}
 	return o, "", "", err
+}
+
+// later is a remembered run of a later time that was started; nil for none.
+// EventBridge tries again for long what it could not deliver.
+func (r *scheduled) later() *ScheduledRun {
+	for i := range r.record.Runs {
+		if run := &r.record.Runs[i]; run.At.After(r.due.ScheduledTime) && run.Outcome == OutcomeStarted {
+			return run
+		}
+	}
+	return nil
 }
 
 // origin is what the tasks are made from.

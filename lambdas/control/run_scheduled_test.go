@@ -238,6 +238,31 @@ func TestRunScheduled_WhatIsReplacedWhileItWaitsIsMissed(t *testing.T) {
 	}
 }
 
+// EventBridge tries again for up to a day what could not be delivered: a run may
+// be asked for after later ones.
+func TestRunScheduled_ARunThatComesLateReplacesNoLaterOne(t *testing.T) {
+	w, bus := subscribed(t)
+	w.AddInstance("i", room)
+	late := due(w, overlap(schedule.Replace))
+	w.Clock.Move(time.Minute)
+	mustRun(t, w, due(w, overlap(schedule.Replace)))
+	later := runsOf(t, w)[0].Tasks[0]
+	w.MustAdmit(later)
+	for range 2 {
+		mustRun(t, w, late)
+	}
+	runs := runsOf(t, w)
+	if w.Task(later).DesiredStatus != task.DesiredRunning || len(w.Memory.Tasks()) != 1 {
+		t.Errorf("the later run is to be %s; %d tasks", w.Task(later).DesiredStatus, len(w.Memory.Tasks()))
+	}
+	if len(runs) != 2 || runs[0].Outcome != control.OutcomeStarted || runs[1].Reason != control.MissedReplaced || runs[1].Detail == "" {
+		t.Errorf("runs %+v", runs)
+	}
+	if got := missedTold(t, w, bus); len(got) != 1 || got[0] != "nightly 03:04 REPLACED" {
+		t.Errorf("told %v", got)
+	}
+}
+
 func TestRunScheduled_WhatCanNotBeRunIsMissedAndStopsNothing(t *testing.T) {
 	for name, change := range map[string]func(*schedule.Run){
 		"no such definition": func(r *schedule.Run) { r.TaskDefinition = "none" },
