@@ -199,9 +199,16 @@ func taskID(n int) string { return fmt.Sprintf("%02x%030x", n, n) }
 
 func (p *program) assign(n int, script string) {
 	p.Helper()
-	def := taskdef.TaskDefinition{Spec: taskdef.Spec{Family: "program", ContainerDefinitions: []taskdef.ContainerDefinition{{
-		Name: "app", Image: p.image, Memory: new(32), Command: []string{"sh", "-c", script},
-	}}}, Revision: 1}
+	p.assignAll(n, p.container("app", script))
+}
+
+func (p *program) container(name, script string) taskdef.ContainerDefinition {
+	return taskdef.ContainerDefinition{Name: name, Image: p.image, Memory: new(32), Command: []string{"sh", "-c", script}}
+}
+
+func (p *program) assignAll(n int, containers ...taskdef.ContainerDefinition) {
+	p.Helper()
+	def := taskdef.TaskDefinition{Spec: taskdef.Spec{Family: "program", ContainerDefinitions: containers}, Revision: 1}
 	p.send(&wire.Assign{
 		Header: wire.Header{Instance: p.instance}, Epoch: 100, Task: taskID(n), Attempt: 1, TaskARN: "arn:aws:ecs:us-east-1:000000000000:task/default/" + taskID(n),
 		Cluster: "default", Family: "program", Revision: 1, Definition: json.RawMessage(taskdef.Canonical(def)),
@@ -217,19 +224,59 @@ func (p *program) running(n int) agent.Seen {
 	return s
 }
 
+// welcomed starts the agent and lets it in.
+func (p *program) welcomed() *wire.Register {
+	p.Helper()
+	p.start()
+	r := hear(p, "register", func(*wire.Register) bool { return true })
+	p.commands = p.queue("longshore-cmd-" + p.instance)
+	p.send(&wire.Welcome{Header: wire.Header{Instance: p.instance}, Incarnation: r.Incarnation, Cluster: "default", Epoch: 100, HeartbeatEveryS: 2})
+	hear(p, "a heartbeat of epoch 100", func(b *wire.Heartbeat) bool { return b.Epoch == 100 && b.Docker == wire.DockerOK && b.FreeDiskMiB > 0 })
+	return r
+}
+
+// A store that is checked, a job that waits until it is well, and a server that
+// waits for the job's success and finds the store by its link: up in that order,
+// down in the reverse, and its health is told on the way.
+func TestProgram_BringsAGroupUpByItsDependenciesAndDownInReverse(t *testing.T) {
+	p := newProgram(t)
+	p.welcomed()
+	on := func(name, condition string) []taskdef.Dependency {
+		return []taskdef.Dependency{{ContainerName: name, Condition: condition}}
+	}
+	store := p.container("store", "trap 'exit 0' TERM; sleep 2; touch /tmp/up; sleep 1000 & wait")
+	store.HealthCheck = &taskdef.HealthCheck{Command: []string{"CMD", "test", "-e", "/tmp/up"}, Interval: new(1), Retries: new(10)}
+	job := p.container("job", "sleep 1")
+	job.Essential, job.DependsOn = new(false), on("store", taskdef.ConditionHealthy)
+	web := p.container("web", "trap 'exit 0' TERM; cat /etc/hosts | while read line; do case \"$line\" in *db*) touch /tmp/found; esac; done; test -e /tmp/found || exit 9; sleep 1000 & wait")
+	web.DependsOn, web.Links = on("job", taskdef.ConditionSuccess), []string{"store:db"}
+	p.assignAll(3, web, job, store)
+	up := p.status(3, task.Running)
+	if up.Health != task.Healthy || up.Containers[2].Health != task.Healthy || up.Containers[0].Health != "" {
+		t.Errorf("it came up as %+v", up)
+	}
+	p.send(&wire.Stop{Header: wire.Header{Instance: p.instance}, Task: taskID(3), Attempt: 1})
+	end := p.status(3, task.Stopped)
+	w, j, s := end.Containers[0], end.Containers[1], end.Containers[2]
+	for _, c := range end.Containers {
+		if c.ExitCode == nil || *c.ExitCode != 0 {
+			t.Errorf("the end of %s is %+v", c.Name, c)
+		}
+	}
+	if j.StartedAt.Before(s.StartedAt.Add(2*time.Second)) || w.StartedAt.Before(j.StoppedAt) || s.StoppedAt.Before(w.StoppedAt) {
+		t.Errorf("store %s to %s, job %s to %s, web %s to %s", s.StartedAt, s.StoppedAt, j.StartedAt, j.StoppedAt, w.StartedAt, w.StoppedAt)
+	}
+}
+
 // One life of an agent on a real engine and real queues: registered, a task
 // that ends by itself, one that outlives a SIGKILL and a SIGTERM of the agent,
 // clean-up after the acknowledgement and not before, and the end for good.
 func TestProgram_LivesADayOfATaskOnARealEngine(t *testing.T) {
 	p := newProgram(t)
-	p.start()
-	r := hear(p, "register", func(*wire.Register) bool { return true })
+	r := p.welcomed()
 	if r.CPU < 1024 || r.MemoryMiB < 128 || r.DockerVersion == "" || r.Attributes["ecs.os-type"] != "linux" {
 		t.Errorf("registered as %+v", r)
 	}
-	p.commands = p.queue("longshore-cmd-" + p.instance)
-	p.send(&wire.Welcome{Header: wire.Header{Instance: p.instance}, Incarnation: r.Incarnation, Cluster: "default", Epoch: 100, HeartbeatEveryS: 2})
-	hear(p, "a heartbeat of epoch 100", func(b *wire.Heartbeat) bool { return b.Epoch == 100 && b.Docker == wire.DockerOK && b.FreeDiskMiB > 0 })
 
 	p.assign(1, "sleep 1; exit 7")
 	p.status(1, task.Running)
