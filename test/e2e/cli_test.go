@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
@@ -37,6 +38,7 @@ func TestCommand(t *testing.T) {
 	sub("a stock client goes through the proxy", commandProxies)
 	sub("doctor finds what was switched off", commandDoctor)
 	sub("events are followed live and leave nothing", commandEvents)
+	sub("a service is deployed with its progress shown", commandDeploys)
 	sub("an instance is drained when nothing is left, and fenced", commandInstances)
 }
 
@@ -228,9 +230,40 @@ func commandEvents(t *testing.T, s *stack) {
 	}
 }
 
+func commandDeploys(t *testing.T, s *stack) {
+	first := s.definition("cli-web", "trap 'exit 0' TERM; while :; do sleep 0.1; done", 16)
+	if _, _, code := s.says("definitions", "register", first); code != 0 {
+		t.Fatalf("exit code %d", code)
+	}
+	if _, err := s.ecs.CreateService(t.Context(), &ecs.CreateServiceInput{Cluster: aws.String(local.Cluster), ServiceName: aws.String("web"),
+		TaskDefinition: aws.String("cli-web"), DesiredCount: aws.Int32(3)}); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, code := s.says("services", "scale", "web", "3", "--wait", "--timeout", "2m"); code != 0 {
+		t.Errorf("scale: exit code %d", code)
+	}
+	second := s.definition("cli-web", "trap 'exit 0' TERM; while :; do sleep 0.2; done", 16)
+	out, errs, code := s.says("services", "deploy", "web", "--definition", second, "--wait", "--timeout", "3m")
+	if code != 0 || !strings.Contains(out, "cli-web:2") || !strings.Contains(errs, "3/3 running") {
+		t.Errorf("deploy: exit code %d", code)
+	}
+	s.says("services", "list")
+	s.says("describe", "service", "web")
+	if _, _, code := s.says("services", "rollback", "web", "--wait", "--timeout", "3m"); code != 0 {
+		t.Errorf("rollback: exit code %d", code)
+	}
+	if _, err := s.ecs.DeleteService(t.Context(), &ecs.DeleteServiceInput{Cluster: aws.String(local.Cluster), Service: aws.String("web"), Force: aws.Bool(true)}); err != nil {
+		t.Fatal(err)
+	}
+	s.eventually(time.Minute, "empty is the cluster", func() bool {
+		out, _, _ := s.says("ps", "-q")
+		return out == ""
+	})
+}
+
 func commandInstances(t *testing.T, s *stack) {
 	id := s.Agent(1).Instance
-	if out, _, code := s.says("instances", "drain", id, "--wait", "--timeout", "1m"); code != 0 || !strings.Contains(out, "drained") {
+	if out, _, code := s.says("instances", "drain", id, "--deadline", "5m", "--wait", "--timeout", "1m"); code != 0 || !strings.Contains(out, "drained") {
 		t.Errorf("exit code %d, wrote %s", code, out)
 	}
 	if _, _, code := s.says("instances", "undrain", id); code != 0 {
