@@ -117,8 +117,9 @@ func (x *search) do(s *state, verb string, args []string) error {
 		c.ids = fmt.Sprintf("d%08x", s.clock)
 		bad = f.run(c, 0)
 	case "serve":
+		c := x.service(s, arg(0))
 		s.made++
-		bad = f.run(x.service(s, arg(0)), 0)
+		bad = f.run(c, 0)
 	case "reap":
 		f.dies = arg(0) == "unfinished"
 		bad = x.alone(s, f, verb)

@@ -95,8 +95,9 @@ func (f *fair) minute() string {
 		return bad
 	}
 	for _, r := range recordsOf[*control.Service](x.book, f.s.items) {
+		run := x.service(f.s, r.Name)
 		f.s.made++
-		if bad := f.run(x.service(f.s, r.Name), 0); bad != "" {
+		if bad := f.run(run, 0); bad != "" {
 			return bad
 		}
 	}
