@@ -78,10 +78,8 @@ func (c *Control) closeChunk(ctx context.Context, instance string, ids []string)
 	}
 	for _, t := range ended {
 		c.Log.WarnContext(ctx, "task closed", logkey.Task, t.ID, logkey.Instance, instance, logkey.Reason, t.StoppedReason)
-		if t.Service != "" {
-			c.kickServices(ctx, Kick{Cluster: t.Cluster, Service: t.Service, Tasks: []string{t.ID}})
-		}
 	}
+	c.kickServicesOf(ctx, ended)
 	return done, nil
 }
 

@@ -262,3 +262,16 @@ func (c *Control) kickServices(ctx context.Context, k Kick) {
 		c.Log.WarnContext(ctx, "services not woken; the sweep wakes it", "error", err)
 	}
 }
+
+// kickServicesOf wakes each service that tasks belong to, once.
+func (c *Control) kickServicesOf(ctx context.Context, tasks []*Task) {
+	var kicks []Kick
+	for _, t := range tasks {
+		if t.Service != "" {
+			kicks = addTo(kicks, t)
+		}
+	}
+	for _, k := range kicks {
+		c.kickServices(ctx, k)
+	}
+}

@@ -157,9 +157,7 @@ func (c *Control) tellForced(ctx context.Context, instance string, stopped []*Ta
 	for _, t := range stopped {
 		c.Log.WarnContext(ctx, "task stopped: its instance is drained past the deadline", logkey.Task, t.ID, logkey.Instance, instance)
 		stops = append(stops, stopMessage(t))
-		if t.Service != "" {
-			c.kickServices(ctx, Kick{Cluster: t.Cluster, Service: t.Service, Tasks: []string{t.ID}})
-		}
 	}
+	c.kickServicesOf(ctx, stopped)
 	c.send(ctx, stops...)
 }

@@ -189,3 +189,28 @@ func TestRest_IsHarmlessKilledAnywhere(t *testing.T) {
 		})
 	}
 }
+
+func TestServices_AreWokenOnceForAllTheyLoseWithAnInstance(t *testing.T) {
+	f := newYard(t, "i")
+	f.create(func(r *control.ServiceRequest) { r.Desired = new(9) })
+	f.settle("at first")
+	_, i := controltest.Identity("i")
+	if _, _, err := f.UpdateContainerInstancesState(ctx, "default", []string{i}, control.Draining); err != nil {
+		t.Fatal(err)
+	}
+	f.Sent.TakeServiceKicks()
+	f.Clock.Move(25 * time.Hour)
+	f.Memory.CatchUp()
+	if err := f.EndDrain(ctx, i); err != nil {
+		t.Fatal(err)
+	}
+	if k := f.Sent.TakeServiceKicks(); len(k) != 1 || k[0].Service != "web" || len(k[0].Tasks) != 9 {
+		t.Errorf("after the drain's end: %+v", k)
+	}
+	if _, err := f.FenceContainerInstance(ctx, "default", i); err != nil {
+		t.Fatal(err)
+	}
+	if k := f.Sent.TakeServiceKicks(); len(k) != 1 || k[0].Service != "web" || len(k[0].Tasks) != 9 {
+		t.Errorf("after the instance's end: %+v", k)
+	}
+}
