@@ -45,7 +45,8 @@ test-race: need-go need-cc ## the same of the concurrent rooms, under the race d
 	@tools/lane race $(ARGS)
 
 .PHONY: test-sim sim
-test-sim sim: need-go ## every interleaving of the use cases within a bound, and every planted mistake caught: 2 min
+sim: test-sim
+test-sim: need-go ## every interleaving of the use cases within a bound, and every planted mistake caught: 2 min
 	@tools/lane sim $(ARGS)
 
 .PHONY: test-emulator

@@ -148,7 +148,25 @@ func TestSchedules_RunsAreTheTasksOfASchedule(t *testing.T) {
 	b := newBench(t)
 	b.must("run", "app", "--detach", "--started-by", "events-rule/nightly")
 	b.must("run", "app", "--detach")
-	if out := b.must("schedules", "runs", "nightly"); strings.Count(out, "app:1") != 1 {
-		t.Errorf("lists %s", out)
+	if out := b.must("schedules", "runs", "nightly"); strings.Count(out, "app:1") != 1 || b.err.String() != "" {
+		t.Errorf("lists %s%s", out, b.err.String())
 	}
+	b.amazon(map[string]string{"ScheduleFunctionArn": "arn:f"})
+	if out := b.must("schedules", "runs", "nightly"); strings.Count(out, "app:1") != 1 || !strings.Contains(b.err.String(), "there is no schedule nightly") {
+		t.Errorf("lists what a schedule ran that is deleted: %s%s", out, b.err.String())
+	}
+}
+
+func TestSchedules_OfADefinitionThatIsNotThereAreTold(t *testing.T) {
+	b := newBench(t)
+	a := b.amazon(map[string]string{"ScheduleFunctionArn": "arn:f"})
+	b.must("schedules", "put", "often", "--expression", "rate(5 minutes)", "--definition", "app")
+	if b.err.String() != "" {
+		t.Errorf("says %s", b.err.String())
+	}
+	b.must("schedules", "put", "often", "--expression", "rate(5 minutes)", "--definition", "ap")
+	if !strings.Contains(b.err.String(), "there is no task definition ap; until it is registered the runs of often are missed") || len(a.rules) != 1 {
+		t.Errorf("says %s", b.err.String())
+	}
+	b.fails(exit.Usage, "--count is 0; 1 to 10 are allowed", "schedules", "put", "never", "--expression", "rate(5 minutes)", "--definition", "app", "--count", "0")
 }

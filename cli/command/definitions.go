@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"regexp"
 	"strings"
@@ -146,7 +148,8 @@ func (s *session) registerCommand() *cobra.Command {
 		Long: `Reads a task definition from a file (JSON or YAML, in the names of
 RegisterTaskDefinition; - is standard input), shows what differs from the family's
 latest revision, and registers it. What is the same makes no new revision. Values
-of environment variables whose names look secret are not shown.`,
+of environment variables whose names look secret are not shown. What "definitions
+describe" and "aws ecs describe-task-definition" show can be registered, too.`,
 		Example: `  longshore definitions register web.yaml
   longshore definitions register web.json --dry-run
   sed s/TAG/$TAG/ web.yaml | longshore definitions register -`,
@@ -243,7 +246,28 @@ func (s *session) readDefinition(file string) ([]byte, error) {
 	if err == nil && !strings.HasPrefix(string(body), "{") {
 		err = exit.New(exit.Usage, "aws ecs register-task-definition --generate-cli-skeleton shows the members", "%s holds no task definition", file)
 	}
-	return body, err
+	return asRegistered(body), err
+}
+
+// asRegistered is what could be registered of a definition as it is described,
+// with its tags beside it; what is described, changed and registered is no error.
+func asRegistered(body []byte) []byte {
+	var described struct{ TaskDefinition, Tags, ContainerDefinitions json.RawMessage }
+	if err := json.Unmarshal(body, &described); err != nil || described.TaskDefinition == nil || described.ContainerDefinitions != nil {
+		return body
+	}
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(withoutRegistration(described.TaskDefinition), &all); err != nil {
+		return body
+	}
+	if described.Tags != nil && string(described.Tags) != "[]" {
+		all["tags"] = described.Tags
+	}
+	out, err := json.Marshal(all)
+	if err != nil {
+		return body
+	}
+	return out
 }
 
 // readFile reads a file of JSON or YAML as JSON.
@@ -255,8 +279,11 @@ func (s *session) readFile(file string) ([]byte, error) {
 	} else {
 		text, err = os.ReadFile(file)
 	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, exit.New(exit.NotFound, "name one that is there, or - for standard input", "there is no file %s", file)
+	}
 	if err != nil {
-		return nil, &exit.Error{Code: exit.NotFound, Text: "read what is given", Cause: err}
+		return nil, fmt.Errorf("read %s: %w", file, err)
 	}
 	if text = bytes.TrimSpace(text); json.Valid(text) {
 		return text, nil

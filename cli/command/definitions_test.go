@@ -69,7 +69,7 @@ func TestRegister_NamesEveryFaultOfAFile(t *testing.T) {
 	}
 	b.fails(exit.Usage, "holds no task definition", "definitions", "register", b.file("x.yaml", "- a\n- b\n"))
 	b.fails(exit.Usage, "neither JSON nor YAML", "definitions", "register", b.file("y.yaml", "a: [\n"))
-	b.fails(exit.NotFound, "no such file", "definitions", "register", "nowhere.json")
+	b.fails(exit.NotFound, "there is no file nowhere.json; name one", "definitions", "register", "nowhere.json")
 }
 
 func TestRegister_ReadsStandardInput(t *testing.T) {
@@ -81,5 +81,20 @@ func TestRegister_ReadsStandardInput(t *testing.T) {
 	golden(t, "definition.yaml", b.must("definitions", "describe", "web"))
 	if out := b.must("definitions", "list"); out != "FAMILY\napp\nweb\n" {
 		t.Errorf("says %s", out)
+	}
+}
+
+func TestRegister_TakesWhatWasDescribed(t *testing.T) {
+	b := newBench(t)
+	b.must("definitions", "register", b.file("web.yaml", web))
+	for _, format := range []string{"yaml", "json"} {
+		described := b.must("definitions", "describe", "web", "-o", format)
+		if out := b.must("definitions", "register", b.file("described."+format, described)); out != "web:1\n" {
+			t.Errorf("what is the same became %s", out)
+		}
+	}
+	changed := strings.Replace(b.must("definitions", "describe", "web"), "registry.example/web:1", "registry.example/web:2", 1)
+	if out := b.must("definitions", "register", b.file("changed.yaml", changed)); out != "web:2\n" || strings.Count(b.err.String(), "\n  ") != 1 {
+		t.Errorf("says %s%s", out, b.err.String())
 	}
 }

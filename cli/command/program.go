@@ -125,7 +125,7 @@ func (s *session) root() *cobra.Command {
   longshore services deploy web --image web=registry.example/web:2 --wait
   longshore doctor`,
 		SilenceUsage: true, SilenceErrors: true,
-		PersistentPreRunE: func(*cobra.Command, []string) error { return s.check() },
+		PersistentPreRunE: func(c *cobra.Command, _ []string) error { return s.check(c) },
 	}
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
@@ -191,9 +191,12 @@ func (s *session) strict(c *cobra.Command) {
 }
 
 // check completes the settings that all commands have.
-func (s *session) check() error {
+func (s *session) check(c *cobra.Command) error {
 	if !output.Format(s.format).Valid() {
 		return exit.New(exit.Usage, "use one of: "+strings.Join(output.Formats(), ", "), "-o %q is no format", s.format)
+	}
+	if d, err := c.Flags().GetDuration("timeout"); err == nil && d < 0 { // it would be for ever
+		return exit.New(exit.Usage, "give a duration such as 90s or 10m", "--timeout is %s; it can not be negative", d)
 	}
 	s.defaults()
 	return nil

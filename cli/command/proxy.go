@@ -49,6 +49,9 @@ GET /_longshore/health answers 200 while it could sign.`,
 }
 
 func (s *session) proxy(ctx context.Context, listen string, anywhere, quiet bool) error {
+	if _, _, err := net.SplitHostPort(listen); err != nil {
+		return exit.New(exit.Usage, "write ADDRESS:PORT, such as "+proxyAddress, "--listen is %q", listen)
+	}
 	if !anywhere && !proxy.Loopback(listen) {
 		return exit.New(exit.Usage, "listen on 127.0.0.1, or add --allow-non-loopback", "whoever reaches %s would act with your credentials", listen)
 	}

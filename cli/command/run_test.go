@@ -133,6 +133,10 @@ func TestRun_OwnFaultsAre125(t *testing.T) {
 	b.fails(exit.NoCode, "0 to 100", "run", "app", "--priority", "101")
 	b.fails(exit.NoCode, "--overrides", "run", "app", "--overrides", `{"containerOverride":[]}`)
 	b.fails(exit.Usage, "unknown flag", "run", "app", "--nonsense")
+	b.fails(exit.Usage, "--timeout is -5s; it can not be negative; give a duration", "run", "app", "--timeout", "-5s")
+	if out := b.must("ps", "--all"); out != "no task matches\n" {
+		t.Errorf("a task was run: %s", out)
+	}
 	b.fails(exit.Usage, "requires at least 1 arg", "run")
 }
 

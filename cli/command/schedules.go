@@ -125,6 +125,9 @@ was there before. Times are UTC.`,
 			}
 			r.Schedule, r.Cluster, r.Overlap = args[0], s.cluster, schedule.Overlap(overlap)
 			r.StartingDeadline = int(deadline / time.Second)
+			if r.Count < 1 { // a file that names no count has 1; a flag that says 0 does not
+				return exit.New(exit.Usage, "to run it no more: longshore schedules disable "+args[0], "--count is %d; 1 to 10 are allowed", r.Count)
+			}
 			if overrides != "" {
 				r.Overrides = json.RawMessage(overrides)
 			}
@@ -176,7 +179,23 @@ func (s *session) put(ctx context.Context, rules *eventrule.Client, all []schedu
 			return err
 		}
 	}
+	s.unregistered(ctx, all)
 	return s.showSchedules(all)
+}
+
+// unregistered tells of schedules whose runs would be refused. The definition may
+// still come, and who may make rules may not describe it: it is no error.
+func (s *session) unregistered(ctx context.Context, all []schedule.Rule) {
+	c, err := s.client(ctx)
+	if err != nil {
+		return
+	}
+	for _, r := range all {
+		_, err := c.ECS.DescribeTaskDefinition(ctx, &ecs.DescribeTaskDefinitionInput{TaskDefinition: &r.TaskDefinition})
+		if exit.Code(err) == exit.NotFound {
+			s.note("longshore: there is no task definition %s; until it is registered the runs of %s are missed", r.TaskDefinition, r.Schedule)
+		}
+	}
 }
 
 func (s *session) scheduleSwitch(verb string, on bool) *cobra.Command {
@@ -216,6 +235,11 @@ last day that have stopped. A run that was missed has no task, or one that waite
 too long; why it was missed is an event (longshore events --follow).`,
 		Example: "  longshore schedules runs nightly", Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
+			if rules, err := s.rules(c.Context()); err == nil { // tasks can be listed without rights to rules
+				if _, err := rules.Describe(c.Context(), args[0]); fault.Is(err, fault.NotFound) {
+					s.note("longshore: there is no schedule %s; see which there are: longshore schedules list", args[0])
+				}
+			}
 			return s.ps(c.Context(), ecs.ListTasksInput{StartedBy: aws.String("events-rule/" + args[0])}, "", "", true, false)
 		},
 	}

@@ -19,6 +19,9 @@ import (
 	"github.com/longshore-run/longshore/cli/internal/wait"
 )
 
+// taskStatuses are those that a task of Longshore can have.
+var taskStatuses = []string{"PROVISIONING", "PENDING", "RUNNING", "STOPPING", "STOPPED"}
+
 func (s *session) psCommand() *cobra.Command {
 	var in ecs.ListTasksInput
 	var family, service, by, instance, status string
@@ -32,6 +35,9 @@ func (s *session) psCommand() *cobra.Command {
   longshore ps --status PROVISIONING -q | xargs -n1 longshore stop`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if status = strings.ToUpper(status); status != "" && !slices.Contains(taskStatuses, status) {
+				return exit.New(exit.Usage, "use one of: "+strings.Join(taskStatuses, ", "), "--status %q is no status of a task", status)
+			}
 			in.Family, in.ServiceName, in.StartedBy = optional(family), optional(service), optional(by)
 			return s.ps(c.Context(), in, instance, status, all, quiet)
 		},
@@ -43,9 +49,9 @@ func (s *session) psCommand() *cobra.Command {
 	p.StringVar(&service, "service", "", "of a service")
 	p.StringVar(&by, "started-by", "", "started by")
 	p.StringVar(&instance, "instance", "", "on an instance: id, ARN or EC2 id")
-	p.StringVar(&status, "status", "", "with this status: PROVISIONING, PENDING, RUNNING, STOPPING, STOPPED")
+	p.StringVar(&status, "status", "", "with this status: "+strings.Join(taskStatuses, ", "))
 	_ = c.RegisterFlagCompletionFunc("service", s.completeServices)
-	_ = c.RegisterFlagCompletionFunc("status", cobra.FixedCompletions([]string{"PROVISIONING", "PENDING", "RUNNING", "STOPPING", "STOPPED"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(taskStatuses, cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
 

@@ -12,6 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/smithy-go"
+
+	"github.com/longshore-run/longshore/cli/internal/exit"
 )
 
 // State is how serious a finding is.
@@ -95,16 +97,10 @@ func unseen(err error) Finding {
 		}
 		return Finding{State: Warn, Text: "could not be looked at: " + e.ErrorCode() + ": " + e.ErrorMessage()}
 	}
-	return Finding{State: Warn, Text: "could not be looked at: " + end(err.Error())}
-}
-
-// end is the end of a long chain of errors, where the reason stands.
-func end(text string) string {
-	const most = 160
-	if len(text) <= most {
-		return text
+	if _, ok := errors.AsType[*smithy.DeserializationError](err); ok {
+		return Finding{State: Warn, Text: "could not be looked at: the answer is none that this client reads", Next: "in an emulator it may be so; in an AWS account, look at what stands between"}
 	}
-	return "… " + strings.ToValidUTF8(text[len(text)-most:], "")
+	return Finding{State: Warn, Text: "could not be looked at: " + exit.End(err.Error())}
 }
 
 // good is one finding that all is well.

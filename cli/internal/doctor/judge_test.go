@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -98,13 +99,19 @@ func TestExamine_ACheckThatMayNotLookIsAWarning(t *testing.T) {
 			return nil, &smithy.GenericAPIError{Code: "AccessDeniedException", Message: "no"}
 		}},
 		{"broken", func(context.Context, *Installation) ([]Finding, error) { return nil, errors.New("connection reset") }},
+		{"strange", func(context.Context, *Installation) ([]Finding, error) {
+			return nil, fmt.Errorf("operation error: %w", &smithy.DeserializationError{Err: errors.New("slice len 2476803273935316258 greater than remaining buf len")})
+		}},
 		{"fine", func(context.Context, *Installation) ([]Finding, error) { return good("well"), nil }},
 	}
 	var all []Finding
 	if err := Examine(t.Context(), &Installation{}, func(f Finding) { all = append(all, f) }); err != nil {
 		t.Fatal(err)
 	}
-	if len(all) != 3 || all[0].State != Warn || !strings.Contains(all[0].Next, "ViewOnlyAccess") || all[1].State != Warn || all[2].State != OK || all[2].Check != "fine" {
+	if len(all) != 4 || all[0].State != Warn || !strings.Contains(all[0].Next, "ViewOnlyAccess") || all[1].State != Warn || all[3].State != OK || all[3].Check != "fine" {
 		t.Errorf("%+v", all)
+	}
+	if s := all[2]; s.State != Warn || strings.Contains(s.Text, "slice") || !strings.Contains(s.Next, "emulator") {
+		t.Errorf("of an answer that can not be read: %+v", s)
 	}
 }

@@ -83,7 +83,7 @@ type advice struct {
 }
 
 var advices = map[string]advice{
-	"ClusterNotFoundException":    {NotFound, "name another cluster with --cluster, or make it: aws ecs create-cluster"},
+	"ClusterNotFoundException":    {NotFound, "name another cluster with --cluster, or make it: aws ecs create-cluster --cluster-name NAME"},
 	"ServiceNotFoundException":    {NotFound, "see which there are: longshore services list"},
 	"ServiceNotActiveException":   {NotFound, "it was deleted; see which there are: longshore services list"},
 	"AccessDeniedException":       {Denied, "callers need the managed policy CallerPolicyArn of the stack's outputs; see who you are: aws sts get-caller-identity"},
@@ -121,9 +121,9 @@ func Explain(err error) *Error {
 	text := err.Error()
 	switch {
 	case strings.Contains(text, "get credentials"), strings.Contains(text, "refresh cached credentials"), strings.Contains(text, "there are no credentials"):
-		return &Error{Code: Denied, Text: "no AWS credentials: " + last(text), Next: "sign in (aws sso login), or set AWS_PROFILE"}
+		return &Error{Code: Denied, Text: "no AWS credentials: " + End(text), Next: "sign in (aws sso login), or set AWS_PROFILE"}
 	case strings.Contains(text, "dial tcp"), strings.Contains(text, "no such host"), strings.Contains(text, "connection refused"):
-		return &Error{Code: Failed, Text: "the API does not answer: " + last(text), Next: "check --endpoint-url, or run: longshore doctor"}
+		return &Error{Code: Failed, Text: "the API does not answer: " + End(text), Next: "check --endpoint-url, or run: longshore doctor"}
 	}
 	if answer, ok := errors.AsType[*awshttp.ResponseError](err); ok && answer.HTTPStatusCode() == 403 {
 		return &Error{Code: Denied, Text: "the API refused the request (403)", Next: advices["AccessDeniedException"].next}
@@ -143,15 +143,24 @@ func explainAPI(e smithy.APIError) *Error {
 		if strings.Contains(message, "not found") || strings.HasPrefix(message, "Unable to describe") {
 			a.code = NotFound
 		}
+		// ECS has one error name for all that a client does wrong.
+		if a.code == NotFound && strings.Contains(strings.ToLower(strings.ReplaceAll(message, " ", "")), "taskdefinition") {
+			a.next = "see which there are: longshore definitions list"
+		}
 	}
 	return &Error{Code: a.code, Text: fmt.Sprintf("%s (%s)", strings.TrimSuffix(message, "."), e.ErrorCode()), Next: a.next}
 }
 
-// last is the end of a chain of errors, where the reason stands.
-func last(text string) string {
+// End is the end of a chain of errors, where the reason stands: as many whole
+// links of it as are good to read.
+func End(text string) string {
 	const most = 160
-	if len(text) > most {
-		text = "… " + text[len(text)-most:]
+	for len(text) > most {
+		_, rest, more := strings.Cut(text, ": ")
+		if !more {
+			return "… " + strings.ToValidUTF8(text[len(text)-most:], "")
+		}
+		text = rest
 	}
 	return text
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/aws/smithy-go"
@@ -46,7 +47,33 @@ func TestExplain_SaysWhatWhyAndWhatNextOnce(t *testing.T) {
 		t.Errorf("says %s", got)
 	}
 	got := exit.Explain(&smithy.GenericAPIError{Code: "ClusterNotFoundException", Message: "Cluster not found."}).Error()
-	if got != "Cluster not found (ClusterNotFoundException); name another cluster with --cluster, or make it: aws ecs create-cluster" {
+	if got != "Cluster not found (ClusterNotFoundException); name another cluster with --cluster, or make it: aws ecs create-cluster --cluster-name NAME" {
+		t.Errorf("says %s", got)
+	}
+}
+
+func TestExplain_NamesWhereDefinitionsAreListed(t *testing.T) {
+	for message, want := range map[string]string{
+		"TaskDefinition not found.":            "TaskDefinition not found (ClientException); see which there are: longshore definitions list",
+		"Unable to describe task definition.":  "Unable to describe task definition (ClientException); see which there are: longshore definitions list",
+		"The referenced task was not found.":   "The referenced task was not found (ClientException)",
+		"Task definition does not support it.": "Task definition does not support it (ClientException)",
+	} {
+		if got := exit.Explain(&smithy.GenericAPIError{Code: "ClientException", Message: message}).Error(); got != want {
+			t.Errorf("says %s", got)
+		}
+	}
+}
+
+func TestEnd_IsWholeLinksOfTheChain(t *testing.T) {
+	if got := exit.End("ask: no"); got != "ask: no" {
+		t.Errorf("says %s", got)
+	}
+	chain := "operation error ECS: ListTasks, exceeded maximum number of attempts, 3, https response error StatusCode: 0, RequestID: , request send failed, Post \"http://127.0.0.1:1/\": dial tcp 127.0.0.1:1: connect: connection refused"
+	if got := exit.End(chain); strings.HasPrefix(got, "…") || len(got) > 160 || !strings.HasSuffix(got, "dial tcp 127.0.0.1:1: connect: connection refused") || !strings.HasSuffix(chain, ": "+got) {
+		t.Errorf("says %s", got)
+	}
+	if got := exit.End(strings.Repeat("é", 200)); got != "… "+strings.Repeat("é", 80) {
 		t.Errorf("says %s", got)
 	}
 }
