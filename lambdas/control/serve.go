@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"runtime/debug"
 	"slices"
 
 	"github.com/longshore-run/longshore/lambdas/internal/deployment"
@@ -49,9 +50,19 @@ func (c *Control) Serve(ctx context.Context, k Kick) error {
 		if outOfTime(ctx) {
 			break
 		}
-		errs = append(errs, c.serve(ctx, k.Cluster, name, nil))
+		errs = append(errs, c.serveAlone(ctx, k.Cluster, name))
 	}
 	return errors.Join(errs...)
+}
+
+// serveAlone serves one of many: what breaks it, whatever that is, holds up no other.
+func (c *Control) serveAlone(ctx context.Context, cluster, name string) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fault.New(fault.Invalid, "serve service %s of cluster %s: panic: %v\n%s", name, cluster, p, debug.Stack())
+		}
+	}()
+	return c.serve(ctx, cluster, name, nil)
 }
 
 // serving is one run for one service.

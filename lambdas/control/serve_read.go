@@ -23,6 +23,7 @@ type situation struct {
 	ledgers map[string]*Ledger
 	hosts   map[string]*Instance
 	origins map[string]*origin // by deployment, as they are needed
+	refused []deployment.Event // of those that can not be made from what there is now
 	in      deployment.Input
 }
 

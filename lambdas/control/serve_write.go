@@ -16,6 +16,10 @@ import (
 // inactiveFor is how long a deleted service stays describable.
 const inactiveFor = 24 * time.Hour
 
+// configurationFailure names the event of what the owner has to change; it is not
+// told again while it is the last that was told.
+const configurationFailure = "SERVICE_TASK_CONFIGURATION_FAILURE"
+
 // writes are those of one decision, as one transaction: what it creates and stops
 // on the live count as it was before the tasks were read, so that of two runs one
 // decides again (I11).
@@ -26,6 +30,7 @@ func (s *serving) writes(ctx context.Context, x *situation, out deployment.Outpu
 	if err != nil {
 		return nil, err
 	}
+	events = append(events, x.refused...)
 	if len(created) > 0 {
 		events = append(events, deployment.Started(x.service.Name, created, min(out.Replaces, len(created))))
 	}
@@ -160,6 +165,13 @@ func (s *serving) origin(ctx context.Context, x *situation, id string) (*origin,
 		return nil, nil
 	}
 	o, err := s.c.serviceOrigin(r, x.cluster, d, id)
+	if refusal(err) { // tags that were added since are too many: all else goes on
+		s.c.Log.ErrorContext(ctx, "task of a service not created: it is refused", logkey.Service, r.Name, logkey.Definition, d.Key(), logkey.Error, err)
+		x.refused = append(x.refused, deployment.Event{Name: configurationFailure, Deployment: id,
+			Message: fmt.Sprintf("(service %s) was unable to place a task. Reason: %s.", r.Name, cut(err.Error(), maxReason))})
+		x.origins[id] = nil
+		return nil, nil
+	}
 	if err != nil {
 		return nil, fmt.Errorf("make tasks of %s: %w", d.Key(), err)
 	}
@@ -196,15 +208,20 @@ func (c *Control) tell(ctx context.Context, x *situation, events []deployment.Ev
 	if len(events) == 0 && x.service.Status != ServiceInactive {
 		return nil
 	}
-	all := &ServiceEvents{Cluster: x.service.Cluster, Service: x.service.Name}
+	all, told := &ServiceEvents{Cluster: x.service.Cluster, Service: x.service.Name}, x.service.Status == ServiceInactive
 	if err := c.Store.Load(ctx, all); err != nil {
 		return err
 	}
 	for _, e := range events {
+		if len(all.Events) > 0 && all.Events[0].Message == e.Message && e.Name == configurationFailure {
+			continue // it is so still
+		}
+		told = true
 		all.add(ServiceEvent{ID: c.NewID(), At: x.now, Name: e.Name, Message: e.Message, Deployment: e.Deployment})
 	}
-	all.ExpiresAt = x.service.ExpiresAt
-	w.put(all)
+	if all.ExpiresAt = x.service.ExpiresAt; told {
+		w.put(all)
+	}
 	return nil
 }
 

@@ -83,7 +83,7 @@ func (c *Control) change(ctx context.Context, r *ServiceUpdate, s *Service, ref 
 	if ref.Family == "" {
 		ref = taskdef.Reference{Family: s.Family, Revision: s.Number}
 		if !r.Force {
-			return []Write{Put(s)}, nil
+			return []Write{Put(s)}, c.canPropagate(ctx, r, s, k)
 		}
 	}
 	d, err := c.activeDefinition(ctx, ref)
@@ -91,7 +91,7 @@ func (c *Control) change(ctx context.Context, r *ServiceUpdate, s *Service, ref 
 	case err != nil:
 		return nil, err
 	case d.Family == s.Family && d.Number == s.Number && !r.Force:
-		return []Write{Put(s)}, nil
+		return []Write{Put(s)}, c.canPropagate(ctx, r, s, k)
 	case len(s.Deployments) >= maxDeployments:
 		return nil, fault.New(fault.Invalid, "The service has tasks of %d deployments; wait until some have ended.", len(s.Deployments)).WithCode(InvalidParameterException)
 	}
@@ -99,6 +99,21 @@ func (c *Control) change(ctx context.Context, r *ServiceUpdate, s *Service, ref 
 		return nil, err
 	}
 	return c.supersede(ctx, s, d)
+}
+
+// canPropagate refuses tags, where an update changes whence they come, with which
+// the next tasks of the same deployment could not be made. One that does not is no
+// worse than before: it may be what mends the service.
+func (c *Control) canPropagate(ctx context.Context, r *ServiceUpdate, s *Service, k *Cluster) error {
+	if r.PropagateTags == "" {
+		return nil
+	}
+	d := &Definition{Family: s.Family, Number: s.Number}
+	if err := c.Store.Load(ctx, d); err != nil || d.Version == 0 {
+		return err
+	}
+	_, err := c.serviceOrigin(s, k, d, "")
+	return err
 }
 
 // apply makes the changes that start no deployment.
