@@ -199,23 +199,25 @@ func (s *session) undrain(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
-	var arns []string
+	var arns, tagged []string
 	for _, name := range names {
 		i, err := s.instance(ctx, c, name)
 		if err != nil {
 			return err
 		}
 		arns = append(arns, aws.ToString(i.ContainerInstanceArn))
-		if !slices.ContainsFunc(i.Tags, func(t types.Tag) bool { return aws.ToString(t.Key) == deadlineTag }) {
-			continue
-		}
-		if _, err := c.ECS.UntagResource(ctx, &ecs.UntagResourceInput{ResourceArn: i.ContainerInstanceArn, TagKeys: []string{deadlineTag}}); err != nil {
-			return fmt.Errorf("remove the deadline of instance %s: %w", name, err)
+		if slices.ContainsFunc(i.Tags, func(t types.Tag) bool { return aws.ToString(t.Key) == deadlineTag }) {
+			tagged = append(tagged, aws.ToString(i.ContainerInstanceArn))
 		}
 	}
 	found, err := s.setState(ctx, c, arns, types.ContainerInstanceStatusActive)
 	if err != nil {
 		return err
+	}
+	for _, arn := range tagged { // not while it drains: a shorter deadline, the cluster's, would hold at once
+		if _, err := c.ECS.UntagResource(ctx, &ecs.UntagResourceInput{ResourceArn: &arn, TagKeys: []string{deadlineTag}}); err != nil {
+			return fmt.Errorf("remove the deadline of instance %s: %w", view.ID(arn), err)
+		}
 	}
 	return s.show(&ecs.DescribeContainerInstancesOutput{ContainerInstances: found}, func() *output.Table { return view.Instances(s.Now(), found) })
 }

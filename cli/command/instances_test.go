@@ -94,7 +94,7 @@ func TestDrain_TheDeadlineIsATagOfTheInstanceBeforeItDrains(t *testing.T) {
 	}
 	b.must("instances", "undrain", id) // there is no tag any more
 	const state = "UpdateContainerInstancesState"
-	if !slices.Equal(calls, []string{"TagResource", state, "TagResource", state, "UntagResource", state, state}) {
+	if !slices.Equal(calls, []string{"TagResource", state, "TagResource", state, state, "UntagResource", state}) {
 		t.Errorf("calls %v", calls)
 	}
 	for _, bad := range []string{"-5m", "0s", "soon"} {

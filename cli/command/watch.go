@@ -52,11 +52,12 @@ func (w *watch) toTheEnd(ctx context.Context) error {
 	defer w.s.onInterrupt(nil)
 	stopped := make(chan struct{})
 	over := make(chan struct{})
+	arns := w.arns() // each look puts other tasks there
 	go func() {
 		defer close(stopped)
 		select {
 		case <-stop:
-			w.stopAll(ctx)
+			w.stopAll(ctx, arns)
 		case <-over:
 		}
 	}()
@@ -82,10 +83,7 @@ func (w *watch) toTheEnd(ctx context.Context) error {
 
 // look asks how the tasks are, and shows it.
 func (w *watch) look(ctx context.Context) (bool, error) {
-	var arns []string
-	for i := range w.tasks {
-		arns = append(arns, aws.ToString(w.tasks[i].TaskArn))
-	}
+	arns := w.arns()
 	found, err := w.s.describeTasks(ctx, w.c, arns)
 	if err != nil {
 		return false, err
@@ -142,10 +140,17 @@ func (w *watch) stream(ctx context.Context, t *types.Task) {
 	})
 }
 
-func (w *watch) stopAll(ctx context.Context) {
-	fmt.Fprintln(w.line.over(w.s.Err), "longshore: asking the task to stop; Ctrl-C again leaves at once")
+func (w *watch) arns() (all []string) {
 	for i := range w.tasks {
-		_, err := w.c.ECS.StopTask(ctx, &ecs.StopTaskInput{Cluster: &w.s.cluster, Task: w.tasks[i].TaskArn, Reason: aws.String("Interrupted in longshore run")})
+		all = append(all, aws.ToString(w.tasks[i].TaskArn))
+	}
+	return all
+}
+
+func (w *watch) stopAll(ctx context.Context, arns []string) {
+	fmt.Fprintln(w.line.over(w.s.Err), "longshore: asking the task to stop; Ctrl-C again leaves at once")
+	for _, arn := range arns {
+		_, err := w.c.ECS.StopTask(ctx, &ecs.StopTaskInput{Cluster: &w.s.cluster, Task: &arn, Reason: aws.String("Interrupted in longshore run")})
 		if err != nil && ctx.Err() == nil {
 			fmt.Fprintf(w.line.over(w.s.Err), "longshore: stop task: %v\n", exit.Explain(err))
 		}
