@@ -117,7 +117,7 @@ func (s *session) run(ctx context.Context, f *runFlags) error {
 		return err
 	}
 	for _, x := range out.Failures {
-		s.note("longshore: not run: %s %s", aws.ToString(x.Reason), aws.ToString(x.Detail))
+		s.note("longshore: not run: %s", strings.TrimSpace(aws.ToString(x.Reason)+" "+aws.ToString(x.Detail)))
 	}
 	if len(out.Tasks) == 0 {
 		return exit.New(exit.NoCode, "without --no-wait it would wait for room; see: longshore instances list", "no task was run")

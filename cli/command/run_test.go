@@ -150,7 +150,7 @@ func TestRun_GivesUpAfterItsTimeout(t *testing.T) {
 func TestRun_NoWaitFailsWithECSsReason(t *testing.T) {
 	b := newBench(t)
 	b.api.Instance("i", 10, 8)
-	if code := b.run("run", "app", "--no-wait"); code != exit.NoCode || !strings.Contains(b.err.String(), "RESOURCE:MEMORY") {
+	if code := b.run("run", "app", "--no-wait"); code != exit.NoCode || !strings.Contains(b.err.String(), "not run: RESOURCE:MEMORY\n") {
 		t.Errorf("exit code %d: %s", code, b.err.String())
 	}
 }

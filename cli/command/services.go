@@ -22,6 +22,9 @@ import (
 func (s *session) servicesCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "services", Short: "List, deploy, roll back and scale services", Aliases: []string{"service", "svc"},
+		Long: `Lists, deploys, rolls back and scales services. They are made and removed as with
+ECS: aws ecs create-service, aws ecs delete-service; docs/clients.md tells how aws finds
+Longshore.`,
 		Example: `  longshore services list
   longshore services deploy web --definition web.yaml --wait
   longshore services deploy web --image main=registry.example/web:2

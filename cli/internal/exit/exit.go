@@ -123,6 +123,9 @@ func Explain(err error) *Error {
 	case strings.Contains(text, "get credentials"), strings.Contains(text, "refresh cached credentials"), strings.Contains(text, "there are no credentials"):
 		return &Error{Code: Denied, Text: "no AWS credentials: " + End(text), Next: "sign in (aws sso login), or set AWS_PROFILE"}
 	case strings.Contains(text, "dial tcp"), strings.Contains(text, "no such host"), strings.Contains(text, "connection refused"):
+		if at := strings.LastIndex(text, "dial tcp"); at > 0 { // what stands before is the SDK's bookkeeping
+			text = text[at:]
+		}
 		return &Error{Code: Failed, Text: "the API does not answer: " + End(text), Next: "check --endpoint-url, or run: longshore doctor"}
 	}
 	if answer, ok := errors.AsType[*awshttp.ResponseError](err); ok && answer.HTTPStatusCode() == 403 {

@@ -73,6 +73,9 @@ func TestEnd_IsWholeLinksOfTheChain(t *testing.T) {
 	if got := exit.End(chain); strings.HasPrefix(got, "…") || len(got) > 160 || !strings.HasSuffix(got, "dial tcp 127.0.0.1:1: connect: connection refused") || !strings.HasSuffix(chain, ": "+got) {
 		t.Errorf("says %s", got)
 	}
+	if got := exit.Explain(errors.New(chain)).Error(); got != "the API does not answer: dial tcp 127.0.0.1:1: connect: connection refused; check --endpoint-url, or run: longshore doctor" {
+		t.Errorf("says %s", got)
+	}
 	if got := exit.End(strings.Repeat("é", 200)); got != "… "+strings.Repeat("é", 80) {
 		t.Errorf("says %s", got)
 	}

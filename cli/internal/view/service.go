@@ -34,7 +34,7 @@ func Rollout(s *types.Service) string {
 
 // Services is the table of services.
 func Services(now time.Time, all []types.Service) *output.Table {
-	t := &output.Table{Head: []string{"SERVICE", "STATUS", "STRATEGY", "DEFINITION", "DESIRED", "RUNNING", "PENDING", "ROLLOUT", "AGE"}, Empty: "no service is there"}
+	t := &output.Table{Head: []string{"SERVICE", "STATUS", "STRATEGY", "DEFINITION", "DESIRED", "RUNNING", "PENDING", "ROLLOUT", "AGE"}, Empty: "no service is there; one is made by: aws ecs create-service"}
 	for i := range all {
 		s := &all[i]
 		running := output.Cell{Text: fmt.Sprint(s.RunningCount), Colour: output.Good}
