@@ -152,6 +152,7 @@ func TestProxy_PassesAnswersOnAsTheyAre(t *testing.T) {
 	if res.StatusCode != http.StatusBadRequest || body != `{"__type":"ClusterNotFoundException"}` || res.Header.Get("x-amzn-RequestId") != "1-2-3" {
 		t.Errorf("%d %s %v", res.StatusCode, body, res.Header)
 	}
+	p.Close() // waits until the call is over, which is told after its answer
 	if len(served) != 1 || served[0] != http.StatusBadRequest {
 		t.Errorf("served %v", served)
 	}
