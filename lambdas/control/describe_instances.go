@@ -40,7 +40,8 @@ func (v *InstanceView) unfit() string {
 	case v.Foreign:
 		return "registered through the API, without longshore-agent: it is given no work"
 	case stage != "" && stage != StageConnected:
-		return because(fmt.Sprintf("%s since %s", stage, v.Lease.StageSince.UTC().Format(time.RFC3339)), v.Lease.StageReason)
+		why := strings.TrimPrefix(v.Lease.StageReason, string(stage)+": ") // said already
+		return because(fmt.Sprintf("%s since %s", stage, v.Lease.StageSince.UTC().Format(time.RFC3339)), why)
 	case !v.Lease.Impaired.IsZero():
 		return because("IMPAIRED since "+v.Lease.Impaired.UTC().Format(time.RFC3339), v.Lease.ImpairedWhy)
 	case v.Ledger.Stale > 0:

@@ -47,7 +47,11 @@ func run(ctx context.Context, args []string) error {
 		if err != nil {
 			return err
 		}
-		return s.Tick(ctx)
+		if err := s.Tick(ctx); err != nil {
+			return err
+		}
+		fmt.Println("tick: the reaper ran")
+		return nil
 	case "audit":
 		s, err := local.Open(dir)
 		if err != nil {
