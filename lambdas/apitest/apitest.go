@@ -61,8 +61,8 @@ func (a *API) stubbed(w http.ResponseWriter, r *http.Request) bool {
 		return false
 	}
 	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		a.t.Errorf("read a request: %v", err)
+	if err != nil { // its client has given up, as a test may want
+		return true
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
