@@ -69,6 +69,10 @@ test-e2e: need-docker need-busybox tools-python tools-node build-here ## the who
 test-clients: need-docker need-busybox need-aws2 tools-python tools-node tools-clients build-here ## stock clients against a local stack: SDKs, AWS CLIs, a deploy tool, Airflow
 	@tools/lane clients $(ARGS)
 
+.PHONY: test-localstack
+test-localstack: need-docker need-busybox tools-localstack tools-python tools-node build-here ## suites and the main job once more, on LocalStack
+	@tools/lane localstack $(ARGS)
+
 .PHONY: soak
 soak: need-docker need-busybox need-cc tools-python tools-node build-here ## the long forms: many random walks, reports held back for ten minutes
 	@tools/lane soak $(ARGS)
@@ -169,13 +173,15 @@ deploy: need-go tools-node ## deploy the stack to the AWS account of your enviro
 
 # Not listed: what the targets above stand on.
 
-.PHONY: tools-python tools-node tools-clients tools-golangci
+.PHONY: tools-python tools-node tools-clients tools-localstack tools-golangci
 tools-python: need-python
 	@tools/install python
 tools-node: need-node
 	@tools/install node
 tools-clients: need-python need-node
 	@tools/install clients
+tools-localstack: need-python
+	@tools/install localstack
 tools-golangci: need-go
 	@tools/install golangci
 

@@ -65,7 +65,7 @@ func (p *Process) awaitHealth(ctx context.Context) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.Endpoint()+"/_ministack/health", http.NoBody)
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.Endpoint()+p.program.health, http.NoBody)
 		if err != nil {
 			return fmt.Errorf("make health request: %w", err)
 		}

@@ -1,5 +1,5 @@
-// Package emulator starts and stops ministack, the AWS emulator that the tests and the local
-// stack run on: one process on one loopback port, with a data folder of its own.
+// Package emulator starts and stops the AWS emulator that the tests and the local stack run on,
+// ministack or LocalStack: one process on one loopback port, with a data folder of its own.
 //
 // It does not deploy anything, and it does not know Longshore: what calls it creates its own
 // tables and queues. Tests and the programs under test/ may import it, nothing that ships may.
@@ -7,7 +7,6 @@ package emulator
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 	"io"
@@ -28,14 +27,13 @@ const (
 
 // ErrMissing says that the emulator is not installed in this project. It is never a reason to
 // skip a test.
-var ErrMissing = errors.New("the AWS emulator is not installed; run: make tools")
-
-//go:embed start.py
-var startFile string
+var ErrMissing = errors.New("the AWS emulator is not installed; install it with")
 
 // Options say how an emulator is started. The zero value is what a test wants: a free port, a
 // temporary data folder, and an end no later than the calling process's own.
 type Options struct {
+	// Product is the emulator's program; when empty the variable LONGSHORE_EMULATOR says it, else it is Ministack.
+	Product Product
 	// Root is the project's folder, which holds .tools; found from the working directory when empty.
 	Root string
 	// Port is the loopback port to listen on; 0 picks a free one.
@@ -44,9 +42,9 @@ type Options struct {
 	Dir string
 	// Log is the file the emulator writes to; Dir/emulator.log when empty.
 	Log string
-	// Auth verifies signatures and enforces identity policies (the key "test" stays all-powerful).
+	// Auth verifies signatures and enforces identity policies (the key "test" stays all-powerful). Ministack only.
 	Auth bool
-	// Persist keeps the state in Dir over a Stop, for the next Start with the same Dir and Port.
+	// Persist keeps the state in Dir over a Stop, for the next Start with the same Dir and Port. Ministack only.
 	Persist bool
 	// Detach lets the emulator outlive the caller, which then needs Dir and PIDFile.
 	Detach bool
@@ -57,6 +55,7 @@ type Options struct {
 // Process is an emulator that answers. It is safe for concurrent use, except for Stop.
 type Process struct {
 	opts      Options
+	program   program
 	port      int
 	removeDir bool
 	cmd       *exec.Cmd
@@ -100,6 +99,14 @@ func (p *Process) PID() int { return p.cmd.Process.Pid }
 
 func (p *Process) prepare() error {
 	o := &p.opts
+	product, err := o.chosen()
+	if err != nil {
+		return err
+	}
+	p.program = programs[product]
+	if product != Ministack && (o.Auth || o.Persist) {
+		return fmt.Errorf("%s has neither Auth nor Persist", product)
+	}
 	if o.Detach && (o.Dir == "" || o.PIDFile == "") {
 		return errors.New("a detached emulator needs Dir and PIDFile")
 	}
@@ -111,7 +118,7 @@ func (p *Process) prepare() error {
 		o.Root = root
 	}
 	if _, err := os.Stat(p.python()); err != nil {
-		return fmt.Errorf("%w (%s is not there)", ErrMissing, p.python())
+		return fmt.Errorf("%w: make %s (%s is not there)", ErrMissing, p.program.install, p.python())
 	}
 	if o.Dir == "" {
 		dir, err := os.MkdirTemp("", "longshore-emulator-")
@@ -135,7 +142,7 @@ func (p *Process) prepare() error {
 }
 
 func (p *Process) python() string {
-	return filepath.Join(p.opts.Root, ".tools", "venv", "bin", "python")
+	return filepath.Join(p.opts.Root, ".tools", p.program.venv, "bin", "python")
 }
 
 // launch starts the process on its port and waits until it answers; when that fails nothing of it is left.
@@ -169,7 +176,7 @@ func (p *Process) spawn() error {
 	}
 	defer out.Close() // the child has its own copy
 
-	p.cmd = exec.Command(p.python(), append([]string{"-c", startFile, p.opts.Dir}, p.mode()...)...)
+	p.cmd = exec.Command(p.python(), append([]string{"-c", p.program.start, p.opts.Dir}, p.mode()...)...)
 	p.cmd.Dir = p.opts.Dir
 	p.cmd.Env = p.environment()
 	p.cmd.Stdout, p.cmd.Stderr = out, out
@@ -204,30 +211,13 @@ func (p *Process) mode() []string {
 // environment is all that the emulator sees, because it hands everything it has to every
 // function: nothing of the caller's may leak, and the functions must find the emulator.
 func (p *Process) environment() []string {
-	port := strconv.Itoa(p.port)
-	env := []string{
+	return append([]string{
 		"PATH=/usr/local/bin:/usr/bin:/bin",
 		"LANG=C.UTF-8",
 		"HOME=" + p.opts.Dir,
 		"TMPDIR=" + filepath.Join(p.opts.Dir, "tmp"),
-		"BIND_HOST=127.0.0.1",
-		"GATEWAY_PORT=" + port,
-		"MINISTACK_HOST=127.0.0.1",
-		"MINISTACK_REGION=" + Region,
-		"MINISTACK_ACCOUNT_ID=" + Account,
-		"STATE_DIR=" + filepath.Join(p.opts.Dir, "state"),
-		"S3_DATA_DIR=" + filepath.Join(p.opts.Dir, "s3"),
-		"SFTP_ENABLED=0",
-		"AWS_ENDPOINT_URL=http://127.0.0.1:" + port,
 		"PYTHONUNBUFFERED=1",
-	}
-	if p.opts.Auth {
-		env = append(env, "AUTH=true")
-	}
-	if p.opts.Persist {
-		env = append(env, "PERSIST_STATE=1", "S3_PERSIST=1")
-	}
-	return env
+	}, p.program.environment(p)...)
 }
 
 // claimPort finds a free loopback port, or says that the wanted one is taken.

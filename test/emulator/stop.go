@@ -115,7 +115,15 @@ func Running(pidFile string) (int, error) {
 // process that has ended but was not yet waited for has an empty command line.
 func isEmulator(pid int) bool {
 	args, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
-	return err == nil && bytes.Contains(args, []byte("from ministack.app import main"))
+	if err != nil {
+		return false
+	}
+	for _, p := range programs {
+		if bytes.Contains(args, []byte(p.mark)) {
+			return true
+		}
+	}
+	return false
 }
 
 // poll asks until the answer is yes or the context ends, and returns the last answer.

@@ -75,6 +75,9 @@ func (s *Stack) deploy(ctx context.Context) error {
 	if err := s.readOutputs(ctx); err != nil {
 		return err
 	}
+	if err := s.refuseFallbacks(ctx); err != nil {
+		return err
+	}
 	return s.switchOnExpiry(ctx)
 }
 
@@ -112,6 +115,28 @@ func (s *Stack) readOutputs(ctx context.Context) error {
 		if s.Outputs[need] == "" {
 			return fmt.Errorf("the stack has no output %s", need)
 		}
+	}
+	return nil
+}
+
+// refuseFallbacks names resources that LocalStack calls complete without having
+// made them: a stack of which a part is missing proves nothing.
+func (s *Stack) refuseFallbacks(ctx context.Context) error {
+	pages := cloudformation.NewDescribeStackEventsPaginator(cloudformation.NewFromConfig(s.Config()), &cloudformation.DescribeStackEventsInput{StackName: aws.String(StackName)})
+	var missing []string
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return fmt.Errorf("read the stack's events: %w", err)
+		}
+		for _, e := range page.StackEvents {
+			if strings.Contains(aws.ToString(e.ResourceStatusReason), "fallback") {
+				missing = append(missing, aws.ToString(e.ResourceType)+" "+aws.ToString(e.LogicalResourceId))
+			}
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("the emulator has not made: %s", strings.Join(missing, ", "))
 	}
 	return nil
 }
