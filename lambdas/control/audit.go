@@ -124,16 +124,18 @@ func (c *Control) books(ctx context.Context) (map[bookID]book, error) {
 	if err := pages(ctx, c.Store.ScanLedgers, func(l *Ledger) { books[bookOf(l)] = l }); err != nil {
 		return nil, fmt.Errorf("scan ledgers: %w", err)
 	}
-	var clusters []string
-	if err := pages(ctx, c.Store.Clusters, func(name *string) { clusters = append(clusters, *name) }); err != nil {
+	clusters, err := everything(ctx, c.Store.Clusters)
+	if err != nil {
 		return nil, fmt.Errorf("list clusters: %w", err)
 	}
 	var counted []*Live
 	for _, cluster := range clusters {
-		services := func(ctx context.Context, p Page) ([]string, string, error) { return c.Store.Services(ctx, cluster, p) }
-		err := pages(ctx, services, func(name *string) { counted = append(counted, &Live{Cluster: cluster, Service: *name}) })
+		names, err := c.serviceNames(ctx, cluster)
 		if err != nil {
-			return nil, fmt.Errorf("list services: %w", err)
+			return nil, err
+		}
+		for _, name := range names {
+			counted = append(counted, &Live{Cluster: cluster, Service: name})
 		}
 	}
 	if err := load(ctx, c.Store, counted); err != nil {
@@ -143,22 +145,6 @@ func (c *Control) books(ctx context.Context) (map[bookID]book, error) {
 		books[bookOf(l)] = l
 	}
 	return books, nil
-}
-
-// pages calls f with everything that a paged list gives.
-func pages[T any](ctx context.Context, list func(context.Context, Page) ([]T, string, error), f func(*T)) error {
-	for after := ""; ; {
-		all, next, err := list(ctx, Page{After: after})
-		if err != nil {
-			return err
-		}
-		for i := range all {
-			f(&all[i])
-		}
-		if after = next; next == "" {
-			return nil
-		}
-	}
 }
 
 // sumTasks adds up what the tasks count for in each book.

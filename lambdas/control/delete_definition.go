@@ -180,7 +180,7 @@ func (c *Control) unusedIn(ctx context.Context, cluster string, due map[string]D
 			break
 		}
 	}
-	return c.unusedByServices(ctx, cluster, due)
+	return true, c.unusedByServices(ctx, cluster, due)
 }
 
 func (c *Control) hideDefinition(ctx context.Context, name string, number int) error {
@@ -205,30 +205,16 @@ func (c *Control) hideDefinition(ctx context.Context, name string, number int) e
 
 // unusedByServices takes out of due what a cluster's services still use: their
 // own definition, and those of deployments that have tasks or are gone back to.
-func (c *Control) unusedByServices(ctx context.Context, cluster string, due map[string]Definition) (whole bool, err error) {
-	for after := ""; ; {
-		names, next, err := c.Store.Services(ctx, cluster, Page{After: after})
-		if err != nil {
-			return false, fmt.Errorf("list services of cluster %s: %w", cluster, err)
-		}
-		services := make([]*Service, len(names))
-		for i, name := range names {
-			services[i] = &Service{Cluster: cluster, Name: name}
-		}
-		if err := load(ctx, c.Store, services); err != nil {
-			return false, fmt.Errorf("load services of cluster %s: %w", cluster, err)
-		}
-		for _, s := range services {
-			if s.Version == 0 || s.Status == ServiceInactive {
-				continue
-			}
-			delete(due, DefinitionName(s.Family, s.Number))
-			for _, d := range s.Deployments {
-				delete(due, DefinitionName(d.Family, d.Number))
-			}
-		}
-		if after = next; next == "" {
-			return true, nil
+func (c *Control) unusedByServices(ctx context.Context, cluster string, due map[string]Definition) error {
+	services, err := c.services(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	for _, s := range services {
+		delete(due, DefinitionName(s.Family, s.Number))
+		for _, d := range s.Deployments {
+			delete(due, DefinitionName(d.Family, d.Number))
 		}
 	}
+	return nil
 }

@@ -178,20 +178,26 @@ func servicesOf(cluster string, names []string) []*Service {
 // open says whether a service is there and not INACTIVE.
 func (r *Service) open() bool { return r.Version > 0 && r.Status != ServiceInactive }
 
-// services are a cluster's services that are not INACTIVE.
-func (c *Control) services(ctx context.Context, cluster string) (out []*Service, err error) {
-	for after := ""; ; {
-		names, next, err := c.Store.Services(ctx, cluster, Page{After: after})
-		if err != nil {
-			return nil, fmt.Errorf("list services of cluster %s: %w", cluster, err)
-		}
-		all := servicesOf(cluster, names)
-		if err := load(ctx, c.Store, all); err != nil {
-			return nil, err
-		}
-		out = append(out, slices.DeleteFunc(all, func(s *Service) bool { return !s.open() })...)
-		if after = next; next == "" {
-			return out, nil
-		}
+// serviceNames are all of a cluster, INACTIVE ones too.
+func (c *Control) serviceNames(ctx context.Context, cluster string) ([]string, error) {
+	names, err := everything(ctx, func(ctx context.Context, page Page) ([]string, string, error) {
+		return c.Store.Services(ctx, cluster, page)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list services of cluster %s: %w", cluster, err)
 	}
+	return names, nil
+}
+
+// services are a cluster's services that are not INACTIVE.
+func (c *Control) services(ctx context.Context, cluster string) ([]*Service, error) {
+	names, err := c.serviceNames(ctx, cluster)
+	if err != nil {
+		return nil, err
+	}
+	all := servicesOf(cluster, names)
+	if err := load(ctx, c.Store, all); err != nil {
+		return nil, fmt.Errorf("load services of cluster %s: %w", cluster, err)
+	}
+	return slices.DeleteFunc(all, func(s *Service) bool { return !s.open() }), nil
 }

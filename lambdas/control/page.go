@@ -1,6 +1,7 @@
 package control
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 
@@ -77,4 +78,26 @@ func RevisionList(family string, descending bool) string {
 		return "revisions descending\x00" + family
 	}
 	return "revisions\x00" + family
+}
+
+// pages calls f with everything that a paged list gives.
+func pages[T any](ctx context.Context, list func(context.Context, Page) ([]T, string, error), f func(*T)) error {
+	for after := ""; ; {
+		all, next, err := list(ctx, Page{After: after})
+		if err != nil {
+			return err
+		}
+		for i := range all {
+			f(&all[i])
+		}
+		if after = next; next == "" {
+			return nil
+		}
+	}
+}
+
+// everything is all that a paged list gives.
+func everything[T any](ctx context.Context, list func(context.Context, Page) ([]T, string, error)) (all []T, err error) {
+	err = pages(ctx, list, func(one *T) { all = append(all, *one) })
+	return all, err
 }

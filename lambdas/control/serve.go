@@ -32,16 +32,9 @@ func (c *Control) Serve(ctx context.Context, k Kick) error {
 	if k.Service != "" {
 		return c.serve(ctx, k.Cluster, k.Service, k.Tasks)
 	}
-	var names []string
-	for after := ""; ; {
-		page, next, err := c.Store.Services(ctx, k.Cluster, Page{After: after})
-		if err != nil {
-			return fmt.Errorf("list services of cluster %s: %w", k.Cluster, err)
-		}
-		names = append(names, page...)
-		if after = next; next == "" {
-			break
-		}
+	names, err := c.serviceNames(ctx, k.Cluster)
+	if err != nil {
+		return err
 	}
 	// In any order, so that a run which ends before all are served ends elsewhere each time.
 	rand.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })

@@ -69,17 +69,13 @@ func (s *serving) read(ctx context.Context) (*situation, error) {
 // members are a service's tasks that are not STOPPED: those the index shows and
 // those that are named, each read strongly.
 func (c *Control) members(ctx context.Context, cluster, service string, named []string) (map[string]*Task, error) {
-	ids := slices.Clone(named)
-	for after := ""; ; {
-		page, next, err := c.Store.TaskIDs(ctx, TaskQuery{Cluster: cluster, Group: servicePrefix + service}, Page{After: after})
-		if err != nil {
-			return nil, fmt.Errorf("list tasks of service %s: %w", service, err)
-		}
-		ids = append(ids, page...)
-		if after = next; next == "" {
-			break
-		}
+	ids, err := everything(ctx, func(ctx context.Context, page Page) ([]string, string, error) {
+		return c.Store.TaskIDs(ctx, TaskQuery{Cluster: cluster, Group: servicePrefix + service}, page)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list tasks of service %s: %w", service, err)
 	}
+	ids = append(ids, named...)
 	slices.Sort(ids)
 	all := tasksOf(slices.Compact(ids))
 	if err := load(ctx, c.Store, all); err != nil {
@@ -103,18 +99,10 @@ func place(t *Task) string {
 }
 
 func (s *serving) everyInstance(ctx context.Context, into map[string]bool) error {
-	for after := ""; ; {
-		ids, next, err := s.c.Store.InstanceIDs(ctx, s.cluster, Page{After: after})
-		if err != nil {
-			return err
-		}
-		for _, id := range ids {
-			into[id] = true
-		}
-		if after = next; next == "" {
-			return nil
-		}
+	instances := func(ctx context.Context, page Page) ([]string, string, error) {
+		return s.c.Store.InstanceIDs(ctx, s.cluster, page)
 	}
+	return pages(ctx, instances, func(id *string) { into[*id] = true })
 }
 
 func (s *serving) readHosts(ctx context.Context, x *situation, ids map[string]bool) error {
