@@ -176,7 +176,7 @@ func (p *Process) spawn() error {
 	}
 	defer out.Close() // the child has its own copy
 
-	p.cmd = exec.Command(p.python(), append([]string{"-c", p.program.start, p.opts.Dir}, p.mode()...)...)
+	p.cmd = exec.Command(p.python(), append([]string{"-c", lifelineStart + p.program.start, p.opts.Dir}, p.mode()...)...)
 	p.cmd.Dir = p.opts.Dir
 	p.cmd.Env = p.environment()
 	p.cmd.Stdout, p.cmd.Stderr = out, out

@@ -1,30 +1,8 @@
-"""Starts LocalStack's open-source runtime in this process, for the Go package beside this file.
+# Starts LocalStack's open-source runtime; lifeline.py comes before it. Every listening socket is
+# bound to loopback, whatever LocalStack's own setting makes of it.
 
-Arguments: as start.py's. Every listening socket is bound to loopback, whatever LocalStack's own
-setting makes of it.
-"""
-
-import os
-import shutil
-import signal
 import socket
 import sys
-import threading
-
-data_dir, mode = sys.argv[1:3]
-remove_data = sys.argv[3:] == ["remove"]
-
-
-def follow_lifeline():
-    while sys.stdin.buffer.read(4096):
-        pass
-    if remove_data:
-        shutil.rmtree(data_dir, ignore_errors=True)
-    os.killpg(os.getpgrp(), signal.SIGKILL)
-
-
-if mode == "lifeline":
-    threading.Thread(target=follow_lifeline, daemon=True).start()
 
 bind = socket.socket.bind
 

@@ -23,6 +23,11 @@ const (
 // options that do not.
 const ProductVariable = "LONGSHORE_EMULATOR"
 
+// lifelineStart comes before what starts either product.
+//
+//go:embed lifeline.py
+var lifelineStart string
+
 //go:embed start.py
 var ministackStart string
 
@@ -32,7 +37,7 @@ var localstackStart string
 // program is what differs between the products.
 type program struct {
 	venv        string // its folder below .tools
-	start       string // Python that runs it: arguments as start.py says
+	start       string // Python that runs it, after the lifeline
 	mark        string // in its command line, and in no other's
 	health      string // path that answers when it is ready
 	install     string // the make target

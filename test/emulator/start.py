@@ -1,33 +1,8 @@
-"""Starts ministack in this process, for the Go package beside this file.
-
-Arguments: DATA-DIR, then either "detached", or "lifeline" with "keep" or "remove".
-With a lifeline the emulator lives as long as somebody holds the other end of its standard
-input: when a test binary is gone, however it went, so are the emulator, the functions it
-runs (they share its process group) and, with "remove", its data folder.
-"""
+# Starts ministack; lifeline.py comes before it.
 
 import decimal
-import os
-import shutil
-import signal
 import socketserver
 import sys
-import threading
-
-data_dir, mode = sys.argv[1:3]
-remove_data = sys.argv[3:] == ["remove"]
-
-
-def follow_lifeline():
-    while sys.stdin.buffer.read(4096):
-        pass
-    if remove_data:
-        shutil.rmtree(data_dir, ignore_errors=True)
-    os.killpg(os.getpgrp(), signal.SIGKILL)
-
-
-if mode == "lifeline":
-    threading.Thread(target=follow_lifeline, daemon=True).start()
 
 # The runtime API answers functions in two small writes; with Nagle's algorithm on, the second
 # waits 40 ms for an acknowledgement on every invocation.
