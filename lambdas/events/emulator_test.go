@@ -3,16 +3,10 @@
 package main
 
 import (
-	"archive/zip"
-	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -99,39 +93,14 @@ func newRig(t *testing.T) *rig {
 	return r
 }
 
-// program is the function's zip, built as it is for AWS but for this machine.
+// program is the function's zip, which is not to be large: it starts cold.
 func program(t *testing.T) []byte {
 	t.Helper()
-	_, file, _, _ := runtime.Caller(0)
-	out := filepath.Join(t.TempDir(), "bootstrap")
-	cmd := exec.Command("go", "build", "-trimpath", "-tags", "lambda.norpc", "-ldflags", "-s -w", "-o", out, ".")
-	cmd.Dir, cmd.Env = filepath.Dir(file), append(os.Environ(), "CGO_ENABLED=0")
-	if said, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, said)
+	code := emulator.Program(t)
+	if most := 5_000_000; len(code) > most {
+		t.Errorf("zipped it has %d bytes, at most %d are wanted", len(code), most)
 	}
-	code, err := os.ReadFile(out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var b bytes.Buffer
-	z := zip.NewWriter(&b)
-	header := &zip.FileHeader{Name: "bootstrap", Method: zip.Deflate}
-	header.SetMode(0o755)
-	w, err := z.CreateHeader(header)
-	if err == nil {
-		_, err = w.Write(code)
-	}
-	if err == nil {
-		err = z.Close()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("events: %.1f MB, zipped %.1f MB", float64(len(code))/1e6, float64(b.Len())/1e6)
-	if most := 5_000_000; b.Len() > most {
-		t.Errorf("zipped it has %d bytes, at most %d are wanted", b.Len(), most)
-	}
-	return b.Bytes()
+	return code
 }
 
 func (r *rig) queue(name string) string {

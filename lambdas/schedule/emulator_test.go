@@ -3,14 +3,8 @@
 package main
 
 import (
-	"archive/zip"
-	"bytes"
 	"context"
 	"crypto/rand"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -35,37 +29,6 @@ import (
 )
 
 func TestMain(m *testing.M) { emulator.Main(m) }
-
-// program is the function's zip, built as it is for AWS but for this machine.
-func program(t *testing.T) []byte {
-	t.Helper()
-	_, file, _, _ := runtime.Caller(0)
-	out := filepath.Join(t.TempDir(), "bootstrap")
-	cmd := exec.Command("go", "build", "-trimpath", "-tags", "lambda.norpc", "-ldflags", "-s -w", "-o", out, ".")
-	cmd.Dir, cmd.Env = filepath.Dir(file), append(os.Environ(), "CGO_ENABLED=0")
-	if said, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, said)
-	}
-	code, err := os.ReadFile(out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var b bytes.Buffer
-	z := zip.NewWriter(&b)
-	header := &zip.FileHeader{Name: "bootstrap", Method: zip.Deflate}
-	header.SetMode(0o755)
-	w, err := z.CreateHeader(header)
-	if err == nil {
-		_, err = w.Write(code)
-	}
-	if err == nil {
-		err = z.Close()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b.Bytes()
-}
 
 // settings name tables of this test's own, which they make.
 func settings(t *testing.T, mark string) setting.Control {
@@ -118,7 +81,7 @@ func TestSchedule_ARulesTemplateBecomesATaskOnceForEachTime(t *testing.T) {
 	functions := lambda.NewFromConfig(config)
 	if _, err := functions.CreateFunction(t.Context(), &lambda.CreateFunctionInput{
 		FunctionName: &name, Runtime: lambdatypes.RuntimeProvidedal2023, Handler: aws.String("bootstrap"), Timeout: aws.Int32(30),
-		Role: aws.String("arn:aws:iam::" + emulator.Account + ":role/any"), Code: &lambdatypes.FunctionCode{ZipFile: program(t)},
+		Role: aws.String("arn:aws:iam::" + emulator.Account + ":role/any"), Code: &lambdatypes.FunctionCode{ZipFile: emulator.Program(t)},
 		Environment: &lambdatypes.Environment{Variables: setting.Env(s)},
 	}); err != nil {
 		t.Fatal(err)
