@@ -10,13 +10,15 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/longshore-run/longshore/test/local"
 )
 
 var fenced = regexp.MustCompile("(?ms)^## ([^\n]*)$|^```(sh|python|go|js)\n(.*?)^```$")
 
 // testDocs runs every block of docs/clients.md, in its order.
 func testDocs(t *testing.T, s *stack) {
-	page, err := os.ReadFile(filepath.Join(root(t), "docs", "clients.md"))
+	page, err := os.ReadFile(filepath.Join(local.Root(t), "docs", "clients.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +58,7 @@ func block(t *testing.T, language, text string) *exec.Cmd {
 		return exec.CommandContext(t.Context(), venv(t, "python"), "-c", text)
 	case "go":
 		cmd := exec.CommandContext(t.Context(), "go", "run", save(t.TempDir(), "main.go"))
-		cmd.Dir = root(t)
+		cmd.Dir = local.Root(t)
 		return cmd
 	default:
 		// Modules are looked for from the file's folder upwards, or from the working directory for a text.

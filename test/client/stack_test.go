@@ -4,7 +4,6 @@ package client
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -13,8 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
-	"slices"
 	"strings"
 	"testing"
 
@@ -32,15 +29,6 @@ type stack struct {
 	instance string // the agent's, an ARN
 }
 
-func root(t *testing.T) string {
-	_, file, _, _ := runtime.Caller(0)
-	dir, err := filepath.Abs(filepath.Join(filepath.Dir(file), "..", ".."))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return dir
-}
-
 // up brings the stack up and takes it down at the test's end.
 func up(t *testing.T) *stack {
 	t.Helper()
@@ -48,44 +36,12 @@ func up(t *testing.T) *stack {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, err := os.MkdirTemp("", "longshore-clients-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	o := local.Options{Root: root(t), Dir: filepath.Join(dir, "stack"), Progress: t.Output()}
-	s, err := local.Up(t.Context(), o)
-	t.Cleanup(func() {
-		if t.Failed() {
-			showLogs(t, o.Dir)
-		}
-		if err := local.Down(context.Background(), o.Dir); err != nil {
-			t.Error(err)
-		}
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := local.ForTest(t, local.Options{})
 	list, err := s.ECS().ListContainerInstances(t.Context(), &ecs.ListContainerInstancesInput{Cluster: aws.String(local.Cluster)})
 	if err != nil || len(list.ContainerInstanceArns) != 1 {
 		t.Fatalf("find the agent's instance: %v %+v", err, list)
 	}
 	return &stack{Stack: s, model: model, instance: list.ContainerInstanceArns[0]}
-}
-
-// showLogs prints the end of what agents and emulator logged.
-func showLogs(t *testing.T, dir string) {
-	files, _ := filepath.Glob(filepath.Join(dir, "agents", "*", "log"))
-	for _, f := range append(files, filepath.Join(dir, "emulator.log")) {
-		b, _ := os.ReadFile(f)
-		lines := strings.Split(string(b), "\n")
-		lines = slices.DeleteFunc(lines, func(l string) bool {
-			return strings.Contains(l, "\" 200 -") || strings.Contains(l, `"msg":"api call"`) || strings.Contains(l, `"_aws":`) || strings.Contains(l, " ESM: ")
-		})
-		t.Logf("the end of %s:\n%s", f, strings.Join(lines[max(0, len(lines)-60):], "\n"))
-	}
 }
 
 // door is where one client enters: every answer that goes out of it is held against the model.
@@ -126,7 +82,7 @@ func (s *stack) door(t *testing.T, around ...func(http.Handler) http.Handler) *d
 // program is a stock client's program, or a script on it, for one door.
 func (s *stack) program(t *testing.T, d *door, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(t.Context(), name, args...)
-	cmd.Dir = filepath.Join(root(t), "test", "client", "testdata")
+	cmd.Dir = filepath.Join(local.Root(t), "test", "client", "testdata")
 	cmd.Env = s.environ(t, d)
 	return cmd
 }
@@ -175,7 +131,7 @@ func venv(t *testing.T, name string) string {
 
 func installed(t *testing.T, path ...string) string {
 	t.Helper()
-	file := filepath.Join(append([]string{root(t), ".tools"}, path...)...)
+	file := filepath.Join(append([]string{local.Root(t), ".tools"}, path...)...)
 	if _, err := os.Stat(file); err != nil {
 		t.Fatalf("%s is not there; mend: make tools", file)
 	}

@@ -52,7 +52,7 @@ func testAirflow(t *testing.T, s *stack) {
 // testEcho is that a definition is shown as it was registered, for those who compare.
 func testEcho(t *testing.T, s *stack) {
 	cmd := s.program(t, s.door(t), venv(t, "python"), "echo.py")
-	cmd.Env = append(cmd.Env, "EXAMPLES="+filepath.Join(root(t), "examples", "taskdefs"))
+	cmd.Env = append(cmd.Env, "EXAMPLES="+filepath.Join(local.Root(t), "examples", "taskdefs"))
 	show(t, cmd)
 }
 

@@ -11,6 +11,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/longshore-run/longshore/test/local"
 )
 
 // Sizes that machine images and cold starts pay for.
@@ -21,7 +23,7 @@ const (
 )
 
 func TestSizes_WhatWasBuiltIsSmall(t *testing.T) {
-	dist := filepath.Join(root(t), "dist")
+	dist := filepath.Join(local.Root(t), "dist")
 	agent, err := os.Stat(filepath.Join(dist, "agent", runtime.GOARCH, "longshore-agent"))
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -29,38 +28,12 @@ type stack struct {
 	ecs *ecs.Client
 }
 
-func root(t *testing.T) string {
-	_, file, _, _ := runtime.Caller(0)
-	dir, err := filepath.Abs(filepath.Join(filepath.Dir(file), "..", ".."))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return dir
-}
-
-// up brings a stack up for one test and takes it down at its end.
+// up brings a stack up for one test; at its end the books are audited, and it is
+// taken down.
 func up(t *testing.T, o local.Options) *stack {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "longshore-e2e-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	o.Root, o.Dir, o.Progress, o.LogLevel = root(t), filepath.Join(dir, "stack"), t.Output(), "debug"
-	s, err := local.Up(t.Context(), o)
-	t.Cleanup(func() {
-		if t.Failed() {
-			showLogs(t, o.Dir)
-		}
-		if err := local.Down(context.Background(), o.Dir); err != nil {
-			t.Error(err)
-		}
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	o.LogLevel = "debug"
+	s := local.ForTest(t, o)
 	t.Cleanup(func() { audit(t, s) })
 	return &stack{Stack: s, t: t, ecs: s.ECS()}
 }
@@ -84,17 +57,6 @@ func audit(t *testing.T, s *local.Stack) {
 	}
 	if len(found.Differences) > 0 || found.Busy > 0 {
 		t.Errorf("the audit found %s", answer)
-	}
-}
-
-// showLogs prints the end of what agents and emulator logged.
-func showLogs(t *testing.T, dir string) {
-	files, _ := filepath.Glob(filepath.Join(dir, "agents", "*", "log"))
-	for _, f := range append(files, filepath.Join(dir, "emulator.log")) {
-		b, _ := os.ReadFile(f)
-		lines := strings.Split(string(b), "\n")
-		lines = slices.DeleteFunc(lines, func(l string) bool { return strings.Contains(l, "\" 200 -") })
-		t.Logf("the end of %s:\n%s", f, strings.Join(lines[max(0, len(lines)-60):], "\n"))
 	}
 }
 

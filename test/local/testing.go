@@ -1,0 +1,62 @@
+package local
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Root is the project's folder, as it was when the tests were compiled.
+func Root(t testing.TB) string {
+	t.Helper()
+	_, file, _, _ := runtime.Caller(0)
+	dir, err := filepath.Abs(filepath.Join(filepath.Dir(file), "..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// ForTest brings a stack up in a folder of its own, and takes it down at the end
+// of the test, which shows the ends of its logs if it failed.
+func ForTest(t testing.TB, o Options) *Stack {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "longshore-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Root, o.Dir, o.Progress = Root(t), filepath.Join(dir, "stack"), t.Output()
+	s, err := Up(t.Context(), o)
+	t.Cleanup(func() {
+		if t.Failed() {
+			showLogs(t, o.Dir)
+		}
+		if err := Down(context.Background(), o.Dir); err != nil {
+			t.Error(err)
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// showLogs prints the end of what agents and emulator logged, less its noise.
+func showLogs(t testing.TB, dir string) {
+	t.Helper()
+	files, _ := filepath.Glob(filepath.Join(dir, "agents", "*", "log"))
+	for _, f := range append(files, filepath.Join(dir, "emulator.log")) {
+		b, _ := os.ReadFile(f)
+		lines := slices.DeleteFunc(strings.Split(string(b), "\n"), func(l string) bool {
+			return strings.Contains(l, "\" 200 -") || strings.Contains(l, `"_aws":`) || strings.Contains(l, " ESM: ")
+		})
+		t.Logf("the end of %s:\n%s", f, strings.Join(lines[max(0, len(lines)-60):], "\n"))
+	}
+}
