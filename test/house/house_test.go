@@ -91,6 +91,7 @@ var breaches = []struct {
 	{"no stray note", "a context that stands in for one", "shared/task/a.go", "package task\n\nimport \"context\"\n\nvar c = context.TO" + "DO()\n", "a.go:5"},
 	{"no address of a machine", "a registry in a lock file", "tools/package-lock.json", `"resolved": "https://registry.npm` + `js.org/a"`, "machine's setting"},
 	{"no address of a machine", "a path in a script", "tools/run", "cd /wo" + "rk/main\n", "path of one machine"},
+	{"a named test is there", "a page with a test that is gone", "docs/design/proof.md", "Proved by `TestStore_Writes`.\n", "there is no test TestStore_Writes"},
 	{"a runbook per alarm", "a page is missing", "docs/runbooks/queue-age.md", "", "alarm queue-age has no page"},
 	{"a runbook per alarm", "an alarm is gone", "infra/testdata/alarms.txt", "other\n", "no such alarm"},
 	{"a runbook per alarm", "the list is gone", "infra/testdata/alarms.txt", "", "no such alarm"},

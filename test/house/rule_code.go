@@ -22,6 +22,7 @@ var rules = []rule{
 	{"no stray note", checkNotes},
 	{"no address of a machine", checkAddresses},
 	{"a runbook per alarm", checkRunbooks},
+	{"a named test is there", checkNamedTests},
 }
 
 // checkPackageComments wants every package to say what it is, in one file of it.

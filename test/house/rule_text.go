@@ -2,6 +2,7 @@ package house
 
 import (
 	"fmt"
+	"go/ast"
 	"path"
 	"regexp"
 	"slices"
@@ -83,6 +84,37 @@ func checkRunbooks(t *tree) []Violation {
 	}
 	if list != nil && len(alarms) == 0 {
 		out = append(out, Violation{Path: alarmList, Text: "names no alarm"})
+	}
+	return out
+}
+
+// testName is a test as pages name it.
+var testName = regexp.MustCompile("`(Test[A-Z][A-Za-z0-9_]*)`")
+
+// checkNamedTests wants each test that a page of docs names to be there.
+func checkNamedTests(t *tree) []Violation {
+	there := map[string]bool{}
+	for f := range t.goFiles {
+		for _, d := range f.syntax.Decls {
+			if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil && f.isTest() {
+				there[fn.Name.Name] = true
+			}
+		}
+	}
+	var out []Violation
+	for _, f := range t.files {
+		if path.Ext(f.path) != ".md" || f.path != "SECURITY.md" && !strings.HasPrefix(f.path, "docs/") {
+			continue
+		}
+		n := 0
+		for line := range strings.Lines(f.data) {
+			n++
+			for _, m := range testName.FindAllStringSubmatch(line, -1) {
+				if !there[m[1]] {
+					out = append(out, Violation{Path: f.path, Line: n, Text: fmt.Sprintf("there is no test %s", m[1])})
+				}
+			}
+		}
 	}
 	return out
 }
