@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -90,8 +91,8 @@ func closable(l *Ledger) bool { return l.Version > 0 && l.Stale > 0 && l.Cause =
 // the host's end.
 func (c *Control) closing(l *Ledger, in *Instance) ending {
 	e := ending{cause: task.LostCause, now: c.Now(), keepFor: c.Setting.StoppedTasksFor}
-	if l.EndCause != "" {
-		e.cause, e.detail = l.EndCause, in.EC2InstanceID
+	if cause := cmp.Or(l.EndCause, l.LostBy); cause != "" {
+		e.cause, e.detail = cause, in.EC2InstanceID
 	}
 	return e
 }

@@ -53,8 +53,8 @@ func (c *Control) hostState(ctx context.Context, judged Lease, h HostState) erro
 	case "terminated", "stopped":
 		if err := c.mark(ctx, judged, func(lease *Lease, ledger *Ledger) bool {
 			raise(ledger, lease, ReapedCause, StageLost, fmt.Sprintf("LOST: EC2 instance %s", h.State), now)
-			if h.State == "terminated" {
-				ledger.EndCause = task.HostGoneCause
+			if ledger.LostBy = task.HostStoppedCause; h.State == "terminated" {
+				ledger.EndCause, ledger.LostBy = task.HostGoneCause, ""
 			}
 			return true
 		}); err != nil {
@@ -63,13 +63,11 @@ func (c *Control) hostState(ctx context.Context, judged Lease, h HostState) erro
 		return c.CloseOlder(ctx, judged.ID)
 	case "stopping", "shutting-down":
 		return c.mark(ctx, judged, func(lease *Lease, ledger *Ledger) bool {
-			if lease.Stage != StageConnected {
-				return false
+			if lease.CordonedUntil = now.Add(c.Setting.ReapAfter); lease.Stage == StageConnected {
+				setStage(lease, StageSuspect, "EC2 instance "+h.State, now)
+				ledger.Connected = false
 			}
-			setStage(lease, StageSuspect, "EC2 instance "+h.State, now)
-			lease.CordonedUntil = now.Add(c.Setting.ReapAfter)
-			ledger.Connected = false
-			return true
+			return true // SUSPECT or FENCED, it is not to become CONNECTED by its next beat
 		})
 	}
 	return nil

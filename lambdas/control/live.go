@@ -52,6 +52,7 @@ func (r *Live) of(deployment string) Failed {
 var blameless = []task.Cause{
 	task.UserCause, task.ServiceCause, task.UnhealthyCause, task.LostCause, task.VanishedCause, task.FencedCause,
 	task.ForcedDrainCause, task.HostGoneCause, task.ClusterGoneCause, task.ConfirmedOff,
+	task.HostStoppedCause, task.SpotCause, task.TerminationCause,
 }
 
 // lives are the live counts that one transaction changes, each once.

@@ -187,6 +187,9 @@ type Ledger struct {
 	// EndCause, when set, says that the host is confirmed gone: closing ends
 	// every open task with it, whatever the policy.
 	EndCause task.Cause `json:"endCause,omitempty"`
+	// LostBy is why its tasks end, where EC2 said more than that it is silent; it
+	// is no confirmed end: what was stopped may be started again.
+	LostBy task.Cause `json:"lostBy,omitempty"`
 	// DrainingSince is when it was set DRAINING: its deadline is counted from then.
 	DrainingSince time.Time `json:"drainingSince,omitzero"`
 	Registered    Held      `json:"registered"` // TCP and UDP hold the reserved ports

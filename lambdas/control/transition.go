@@ -207,11 +207,7 @@ func (e ending) text() string {
 	if e.reason != "" {
 		return e.reason
 	}
-	reason := task.EndOf(e.cause).Reason
-	if e.cause == task.HostGoneCause {
-		return fmt.Sprintf(reason, e.detail)
-	}
-	return reason
+	return task.EndOf(e.cause).Text(e.detail)
 }
 
 // withdraw ends a task that waits in the queue: nothing was held (I3).
@@ -239,7 +235,7 @@ func requeue(t *Task, l *Ledger) {
 // void until closed, kept or adopted (I8). It never repeats an epoch.
 func raise(l *Ledger, lease *Lease, cause RaiseCause, stage Stage, reason string, now time.Time) {
 	l.Epoch = max(l.Epoch+1, now.Unix())
-	l.Stale, l.Cause, l.RaisedAt = l.Open, cause, now
+	l.Stale, l.Cause, l.RaisedAt, l.LostBy = l.Open, cause, now, ""
 	l.Connected = false
 	lease.Epoch, lease.CordonedUntil = l.Epoch, time.Time{}
 	setStage(lease, stage, reason, now)

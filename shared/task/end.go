@@ -1,5 +1,7 @@
 package task
 
+import "strings"
+
 // StopCode is ECS's stopCode of a stopped task.
 type StopCode string
 
@@ -38,6 +40,9 @@ const (
 	ConfirmedOff     Cause = "confirmed"  // an operator said that the host is off
 	UnreadableCause  Cause = "unreadable" // its assign can not be read by the agent
 	UnhealthyCause   Cause = "unhealthy"  // its service, because its health checks failed
+	HostStoppedCause Cause = "host_off"   // EC2 said the instance is stopped
+	SpotCause        Cause = "spot"       // EC2 is about to take its Spot instance away
+	TerminationCause Cause = "taken"      // its Auto Scaling group is about to terminate its instance
 )
 
 // End is how a cause is told to users: one row for every cause.
@@ -65,7 +70,14 @@ var ends = []End{
 	{ConfirmedOff, InfrastructureHealth, "Container instance was confirmed to be off by an operator"},
 	{UnreadableCause, TaskFailedToStart, "Task can not be read by the agent of its container instance"},
 	{UnhealthyCause, ServiceSchedulerInitiated, "Task failed container health checks"},
+	{HostStoppedCause, InfrastructureHealth, "Host EC2 (instance %s) stopped."},
+	{SpotCause, SpotInterruption, "Host EC2 (instance %s) is interrupted: Spot interruption notice."},
+	{TerminationCause, TerminationNotice, "Host EC2 (instance %s) is to be terminated by its Auto Scaling group."},
 }
+
+// Text is the reason as it is told; host, the EC2 instance's id, goes where the
+// reason names it.
+func (e End) Text(host string) string { return strings.Replace(e.Reason, "%s", host, 1) }
 
 // Ends lists the row of every cause.
 func Ends() []End { return append([]End(nil), ends...) }
