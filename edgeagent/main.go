@@ -128,7 +128,7 @@ func serveUntil(ctx context.Context, c settings, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	book, how, err := journal.Open(c.DataDir, journal.Owner{Hardware: hardware(ctx, engine, log), Identity: identity}, newID, time.Now())
+	book, how, err := journal.Open(c.DataDir, journal.Owner{Hardware: hardware(ctx, engine, log), Identity: identity}, newID, now())
 	if err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func serveUntil(ctx context.Context, c settings, log *slog.Logger) error {
 	}
 	a, err := agent.New(agent.Config{
 		Setting: c.Agent, Identity: identity, Session: newID(), Version: version,
-		Engine: engine, Journal: book, Log: log,
+		Engine: engine, Journal: book, Log: log, Now: now,
 		Inbox:    sqsqueue.NewInbox(cloud.queues, c.CommandQueueNameStart+instance),
 		Outbox:   sqsqueue.NewOutbox(cloud.queues, c.ReportsQueueURL, c.HeartbeatsQueueURL),
 		Taken:    prober(c.DockerHost),

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"archive/zip"
+	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -42,6 +43,32 @@ func TestSizes_WhatWasBuiltIsSmall(t *testing.T) {
 		if n > mostZipBytes {
 			t.Errorf("%s has %d bytes zipped, want at most %d", file, n, mostZipBytes)
 		}
+	}
+}
+
+// What ships has the machine's clock alone; only a program built with the tag skew
+// can be told another.
+func TestClock_NothingThatShipsCanBeToldAnother(t *testing.T) {
+	const sign = local.ClockSkew
+	has := func(file string) bool {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return bytes.Contains(b, []byte(sign))
+	}
+	root := local.Root(t)
+	files, err := filepath.Glob(filepath.Join(root, "dist", "agent", "*", "longshore-agent"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("agents %v, %v", files, err)
+	}
+	for _, file := range files {
+		if has(file) {
+			t.Errorf("%s knows %s", file, sign)
+		}
+	}
+	if skewed := local.SkewedAgent(t); !has(skewed) {
+		t.Errorf("a program built to have another clock does not know %s", sign)
 	}
 }
 

@@ -6,11 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -120,6 +122,16 @@ func (s *Stack) writeAgentEnv(n int, key, secret string) error {
 	var b bytes.Buffer
 	values := setting.Env(a)
 	values["AWS_ACCESS_KEY_ID"], values["AWS_SECRET_ACCESS_KEY"] = key, secret
+	if host := os.Getenv("DOCKER_HOST"); host != "" {
+		values["DOCKER_HOST"] = host
+	}
+	if s.Options.AgentEnv != nil {
+		more, err := s.Options.AgentEnv(n, s.Endpoint)
+		if err != nil {
+			return err
+		}
+		maps.Copy(values, more)
+	}
 	for k, v := range values {
 		fmt.Fprintf(&b, "%s=%s\n", k, v)
 	}
@@ -129,6 +141,17 @@ func (s *Stack) writeAgentEnv(n int, key, secret string) error {
 		}
 	}
 	return os.WriteFile(filepath.Join(dir, "env"), b.Bytes(), 0o600)
+}
+
+// SetEnv changes a variable of the agent's environment, from its next start on.
+func (a *Agent) SetEnv(name, value string) error {
+	file := filepath.Join(a.Dir, "env")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(string(text)), "\n"), func(l string) bool { return strings.HasPrefix(l, name+"=") })
+	return os.WriteFile(file, []byte(strings.Join(append(lines, name+"="+value), "\n")+"\n"), 0o600)
 }
 
 func memoryMiB() int {
@@ -152,9 +175,6 @@ func (a *Agent) Start() error {
 	defer log.Close()
 	cmd := exec.Command(a.binary)
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + a.Dir}, strings.Split(strings.TrimSpace(string(env)), "\n")...)
-	if host := os.Getenv("DOCKER_HOST"); host != "" {
-		cmd.Env = append(cmd.Env, "DOCKER_HOST="+host)
-	}
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {

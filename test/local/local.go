@@ -9,9 +9,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"time"
 
 	"github.com/longshore-run/longshore/test/emulator"
@@ -27,6 +29,14 @@ type Options struct {
 
 	HeartbeatEvery, SuspectAfter, ReapAfter, CleanupWait time.Duration
 	LogLevel                                             string
+
+	// Persist lets the emulator keep its state over RestartEmulator.
+	Persist bool
+	// Program is the agent's binary; empty for the one that `make build` makes.
+	Program string
+	// AgentEnv says what the environment of the nth agent has on top or otherwise;
+	// the emulator answers at endpoint. It may be nil.
+	AgentEnv func(n int, endpoint string) (map[string]string, error)
 
 	Progress io.Writer
 }
@@ -93,8 +103,12 @@ func (s *Stack) say(format string, args ...any) {
 	fmt.Fprintf(s.Options.Progress, "[%5.1f s] %s\n", time.Since(s.begun).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// Binary is where `make build` puts the agent for this machine.
+// Binary is the agent: where `make build` puts the one for this machine, if the
+// options name no other.
 func (s *Stack) Binary() string {
+	if s.Options.Program != "" {
+		return s.Options.Program
+	}
 	return filepath.Join(s.Options.Root, "dist", "agent", runtime.GOARCH, "longshore-agent")
 }
 
@@ -129,14 +143,41 @@ const emulatorPID = "emulator.pid"
 
 func (s *Stack) startEmulator(ctx context.Context) error {
 	p, err := emulator.Start(ctx, emulator.Options{
-		Root: s.Options.Root, Port: s.Options.Port, Dir: filepath.Join(s.Options.Dir, "emulator"),
-		Log: filepath.Join(s.Options.Dir, "emulator.log"), Detach: true, PIDFile: filepath.Join(s.Options.Dir, emulatorPID),
+		Root: s.Options.Root, Port: s.Options.Port, Dir: filepath.Join(s.Options.Dir, "emulator"), Persist: s.Options.Persist,
+		Log: s.EmulatorLog(), Detach: true, PIDFile: filepath.Join(s.Options.Dir, emulatorPID),
 	})
 	if err != nil {
 		return err
 	}
 	s.Endpoint = p.Endpoint()
 	return nil
+}
+
+// EmulatorLog is where the emulator, and with it every function, writes.
+func (s *Stack) EmulatorLog() string { return filepath.Join(s.Options.Dir, "emulator.log") }
+
+// EmulatorPID is the emulator's process, and the group of the functions' ones.
+func (s *Stack) EmulatorPID() (int, error) {
+	return emulator.Running(filepath.Join(s.Options.Dir, emulatorPID))
+}
+
+// RestartEmulator ends the emulator in its own time and starts it again at the
+// same address, with the state that Persist has let it keep.
+func (s *Stack) RestartEmulator(ctx context.Context) error {
+	if !s.Options.Persist {
+		return errors.New("an emulator that does not keep its state is not started again")
+	}
+	at, err := url.Parse(s.Endpoint)
+	if err != nil {
+		return err
+	}
+	if s.Options.Port, err = strconv.Atoi(at.Port()); err != nil {
+		return fmt.Errorf("port of %s: %w", s.Endpoint, err)
+	}
+	if err := emulator.StopDetached(ctx, filepath.Join(s.Options.Dir, emulatorPID)); err != nil {
+		return err
+	}
+	return s.startEmulator(ctx)
 }
 
 // Down takes the stack in dir down: agents, their containers, the emulator and

@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -59,4 +60,20 @@ func showLogs(t testing.TB, dir string) {
 		})
 		t.Logf("the end of %s:\n%s", f, strings.Join(lines[max(0, len(lines)-60):], "\n"))
 	}
+}
+
+// ClockSkew is the variable by which the program that SkewedAgent builds is told
+// how far its clock is off, as a duration.
+const ClockSkew = "LONGSHORE_TEST_CLOCK_SKEW"
+
+// SkewedAgent builds an agent whose clock can be told to be wrong.
+func SkewedAgent(t testing.TB) string {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), "longshore-agent")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-tags", "skew", "-ldflags", "-s -w", "-o", out, "./edgeagent")
+	cmd.Dir, cmd.Env = Root(t), append(os.Environ(), "CGO_ENABLED=0")
+	if said, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build an agent with another clock: %v\n%s", err, said)
+	}
+	return out
 }
