@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/url"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/longshore-run/longshore/edgeagent/internal/ecsconfig"
 	"github.com/longshore-run/longshore/shared/setting"
 )
 
@@ -21,45 +23,54 @@ type settings struct {
 	warnings []string
 }
 
-// readConfig reads the settings; the error names every fault.
-func readConfig(file string, lookup func(string) (string, bool), environ []string) (settings, error) {
+// readConfig reads the settings; the error names every fault. Of two files that
+// set one thing the later counts, and the environment before both.
+func readConfig(files []string, lookup func(string) (string, bool), environ []string) (settings, error) {
 	c := settings{lookup: lookup}
-	var names []string
-	for _, kv := range environ {
-		if name, value, _ := strings.Cut(kv, "="); value != "" {
-			names = append(names, name)
-		}
-	}
-	if file != "" {
-		values, err := readEnvFile(file)
+	values := map[string]string{}
+	for _, file := range files {
+		read, err := readEnvFile(file)
 		if err != nil {
 			return c, err
 		}
-		c.lookup = func(name string) (string, bool) {
-			if v, ok := lookup(name); ok && v != "" {
-				return v, true
-			}
-			v, ok := values[name]
-			return v, ok
-		}
-		for name, v := range values {
-			names = append(names, name)
-			if now, _ := lookup(name); now == "" && strings.HasPrefix(name, "AWS_") {
-				if err := os.Setenv(name, v); err != nil { // the AWS SDK reads the environment itself
-					return c, fmt.Errorf("%s: %s: %w", file, name, err)
-				}
+		maps.Copy(values, read)
+	}
+	for name, v := range values {
+		if now, _ := lookup(name); now == "" && strings.HasPrefix(name, "AWS_") {
+			if err := os.Setenv(name, v); err != nil { // the AWS SDK reads the environment itself
+				return c, fmt.Errorf("%s: %w", name, err)
 			}
 		}
 	}
+	for _, kv := range environ {
+		if name, value, _ := strings.Cut(kv, "="); value != "" {
+			values[name] = value
+		}
+	}
+	given := func(name string) (string, bool) {
+		if v, ok := lookup(name); ok && v != "" {
+			return v, true
+		}
+		v, ok := values[name]
+		return v, ok && v != ""
+	}
 	known := setting.Names(c.Agent)
-	slices.Sort(names)
-	for _, name := range slices.Compact(names) {
-		if strings.HasPrefix(name, "LONGSHORE_") && !slices.Contains(known, name) {
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if strings.HasPrefix(name, "LONGSHORE_") && values[name] != "" && !slices.Contains(known, name) {
 			c.warnings = append(c.warnings, name+" is not a setting of the agent, and is ignored")
 		}
 	}
+	ecs, warnings, ecsFaults := ecsconfig.Translate(values, func(name string) bool { _, ok := given(name); return ok })
+	c.warnings = append(c.warnings, warnings...)
+	c.lookup = func(name string) (string, bool) {
+		if v, ok := given(name); ok {
+			return v, true
+		}
+		v, ok := ecs[name]
+		return v, ok
+	}
 	err := setting.FromEnv(&c.Agent, c.lookup)
-	return c, errors.Join(err, c.check())
+	return c, errors.Join(ecsFaults, err, c.check())
 }
 
 // readEnvFile reads lines of NAME=value, as systemd does: comments and quotes

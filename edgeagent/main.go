@@ -38,16 +38,21 @@ const (
 	exitTerminal = 5
 )
 
-const usage = `usage: longshore-agent [-env-file FILE] [COMMAND]
+const usage = `usage: longshore-agent [-env-file FILE]... [COMMAND]
 
 Without a command the agent runs, until SIGTERM or SIGINT; containers go on.
 
-  check-config   read the settings, name every fault in them, and end
-  version        print the version
+  check-config [-o json]   read the settings, name every fault in them, and end
+  version                  print the version
 
-Settings are environment variables; those of FILE (lines of NAME=value) count
-where the environment has none. Exit code 5 means that this container instance
-was deregistered: do not start the agent again by itself.
+Settings are environment variables; those of a FILE (lines of NAME=value) count
+where the environment has none, and of several the last. Without -env-file,
+check-config reads what the service is started with: /etc/ecs/ecs.config and
+/etc/longshore/agent.env, where they are there. Settings of ECS's agent (ECS_*)
+count where their meaning is the same and ours (LONGSHORE_*) is not set.
+
+Exit code 5 means that this container instance was deregistered: do not start
+the agent again by itself.
 `
 
 func main() { os.Exit(run(os.Args[1:], os.LookupEnv, os.Environ(), os.Stdout, os.Stderr)) }
@@ -56,35 +61,33 @@ func run(args []string, lookup func(string) (string, bool), environ []string, st
 	flags := flag.NewFlagSet("longshore-agent", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.Usage = func() { fmt.Fprint(stderr, usage) }
-	file := flags.String("env-file", "", "")
+	var files []string
+	flags.Func("env-file", "", func(file string) error { files = append(files, file); return nil })
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
 		return exitOK
 	case err != nil:
 		return exitUsage
 	}
-	command := flags.Arg(0)
-	if flags.NArg() > 1 || command != "" && command != "check-config" && command != "version" {
-		fmt.Fprint(stderr, usage)
-		return exitUsage
-	}
-	if command == "version" {
+	switch command, rest := flags.Arg(0), flags.Args(); {
+	case command == "":
+		c, err := readConfig(files, lookup, environ)
+		for _, w := range c.warnings {
+			fmt.Fprintln(stderr, "warning:", w)
+		}
+		if err != nil {
+			fmt.Fprintln(stderr, err)
+			return exitFault
+		}
+		return serve(c, stderr)
+	case command == "check-config":
+		return checkConfig(files, rest[1:], lookup, environ, stdout, stderr)
+	case command == "version" && len(rest) == 1:
 		fmt.Fprintln(stdout, version)
 		return exitOK
 	}
-	c, err := readConfig(*file, lookup, environ)
-	for _, w := range c.warnings {
-		fmt.Fprintln(stderr, "warning:", w)
-	}
-	if err != nil {
-		fmt.Fprintln(stderr, err)
-		return exitFault
-	}
-	if command == "check-config" {
-		fmt.Fprintln(stdout, "the settings are good")
-		return exitOK
-	}
-	return serve(c, stderr)
+	fmt.Fprint(stderr, usage)
+	return exitUsage
 }
 
 // serve runs the agent until it is told to leave.
@@ -121,7 +124,8 @@ func serveUntil(ctx context.Context, c settings, log *slog.Logger) error {
 	instance := wire.InstanceID(identity)
 
 	limits := dockerengine.DefaultLimits()
-	limits.Pull = c.PullTimeout
+	limits.Pull, limits.PullSilence = c.PullTimeout, c.PullSilence
+	limits.Create, limits.Start = c.CreateTimeout, c.StartTimeout
 	engine, err := dockerengine.New(c.DockerHost, instance, c.Cluster,
 		dockerengine.WithPolicy(dockerengine.Policy(c.PullPolicy)), dockerengine.WithLimits(limits),
 		dockerengine.WithTaken(prober(c.DockerHost)))

@@ -31,9 +31,13 @@ type Agent struct {
 	CleanupWait time.Duration `env:"LONGSHORE_CLEANUP_WAIT" def:"3h" min:"1s"`
 	ReportWait  time.Duration `env:"LONGSHORE_REPORT_WAIT" def:"72h" min:"1m"`
 	StopTimeout time.Duration `env:"LONGSHORE_STOP_TIMEOUT" def:"30s" min:"1s"`
-	PullPolicy  string        `env:"LONGSHORE_IMAGE_PULL_BEHAVIOR" def:"default" one:"default|always|once|prefer-cached"`
-	PullTimeout time.Duration `env:"LONGSHORE_IMAGE_PULL_TIMEOUT" def:"2h" min:"1s"`
-	RecheckEach time.Duration `env:"LONGSHORE_RECHECK_EVERY" def:"5m" min:"1s"`
+	// CreateTimeout and StartTimeout bound a call of the engine.
+	CreateTimeout time.Duration `env:"LONGSHORE_CREATE_TIMEOUT" def:"4m" min:"1s"`
+	StartTimeout  time.Duration `env:"LONGSHORE_START_TIMEOUT" def:"3m" min:"1s"`
+	PullPolicy    string        `env:"LONGSHORE_IMAGE_PULL_BEHAVIOR" def:"default" one:"default|always|once|prefer-cached"`
+	PullTimeout   time.Duration `env:"LONGSHORE_IMAGE_PULL_TIMEOUT" def:"2h" min:"1s"`
+	PullSilence   time.Duration `env:"LONGSHORE_IMAGE_PULL_INACTIVITY_TIMEOUT" def:"1m" min:"1s"`
+	RecheckEach   time.Duration `env:"LONGSHORE_RECHECK_EVERY" def:"5m" min:"1s"`
 
 	LogLevel string `env:"LONGSHORE_LOG_LEVEL" def:"info" one:"debug|info|warn|error"`
 }

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/longshore-run/longshore/shared/setting"
+)
+
+// serviceFiles are the files whose settings the packaged service is started with, in
+// its order.
+var serviceFiles = []string{"/etc/ecs/ecs.config", "/etc/longshore/agent.env"}
+
+// judged is what check-config answers with -o json.
+type judged struct {
+	Good     bool     `json:"good"`
+	Files    []string `json:"files"`
+	Faults   []string `json:"faults"`
+	Warnings []string `json:"warnings"`
+	// Settings are those that differ from their default.
+	Settings map[string]string `json:"settings"`
+}
+
+// checkConfig reads the settings and says what is wrong with them.
+func checkConfig(files, args []string, lookup func(string) (string, bool), environ []string, stdout, stderr io.Writer) int {
+	flags := flag.NewFlagSet("check-config", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	output := flags.String("o", "", "")
+	if err := flags.Parse(args); err != nil || flags.NArg() > 0 || *output != "" && *output != "json" {
+		fmt.Fprint(stderr, usage)
+		return exitUsage
+	}
+	if len(files) == 0 {
+		for _, f := range serviceFiles {
+			if _, err := os.Stat(f); err == nil {
+				files = append(files, f)
+			}
+		}
+	}
+	c, err := readConfig(files, lookup, environ)
+	code := exitOK
+	if err != nil {
+		code = exitFault
+	}
+	if *output == "json" {
+		all := judged{Good: err == nil, Files: orEmpty(files), Faults: orEmpty(lines(err)), Warnings: orEmpty(c.warnings), Settings: setting.Env(c.Agent)}
+		encoder := json.NewEncoder(stdout)
+		encoder.SetIndent("", "  ")
+		if err := encoder.Encode(all); err != nil {
+			fmt.Fprintln(stderr, err)
+			return exitFault
+		}
+		return code
+	}
+	for _, w := range c.warnings {
+		fmt.Fprintln(stderr, "warning:", w)
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, err)
+		return code
+	}
+	fmt.Fprintln(stdout, "the settings are good")
+	return code
+}
+
+// lines are the faults that an error joins.
+func lines(err error) []string {
+	if err == nil {
+		return nil
+	}
+	var joined interface{ Unwrap() []error }
+	if !errors.As(err, &joined) {
+		return []string{err.Error()}
+	}
+	var all []string
+	for _, e := range joined.Unwrap() {
+		all = append(all, lines(e)...)
+	}
+	return all
+}
+
+func orEmpty(all []string) []string {
+	if all == nil {
+		return []string{}
+	}
+	return all
+}

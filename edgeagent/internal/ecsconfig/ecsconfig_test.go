@@ -1,0 +1,91 @@
+package ecsconfig_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/longshore-run/longshore/edgeagent/internal/ecsconfig"
+	"github.com/longshore-run/longshore/shared/setting"
+)
+
+func none(string) bool { return false }
+
+func TestTranslate_ReadsWhatMeansTheSame(t *testing.T) {
+	got, warnings, err := ecsconfig.Translate(map[string]string{
+		"ECS_CLUSTER":                           "edge",
+		"ECS_RESERVED_MEMORY":                   "256",
+		"ECS_RESERVED_PORTS":                    "[22, 80]",
+		"ECS_RESERVED_PORTS_UDP":                "[53]",
+		"ECS_INSTANCE_ATTRIBUTES":               `{"rack": "r1", "color": "blue"}`,
+		"ECS_ENGINE_TASK_CLEANUP_WAIT_DURATION": "10m",
+		"ECS_CONTAINER_STOP_TIMEOUT":            "2m",
+		"ECS_CONTAINER_START_TIMEOUT":           "45s",
+		"ECS_IMAGE_PULL_BEHAVIOR":               "prefer-cached",
+		"ECS_LOGLEVEL":                          "CRIT",
+		"ECS_BACKEND_PORT":                      "", // empty is unset
+		"HTTP_PROXY":                            "http://proxy:3128",
+	}, none)
+	want := map[string]string{
+		"LONGSHORE_CLUSTER": "edge", "LONGSHORE_RESERVED_MEMORY": "256", "LONGSHORE_RESERVED_PORTS": "22,80", "LONGSHORE_RESERVED_PORTS_UDP": "53",
+		"LONGSHORE_INSTANCE_ATTRIBUTES": "color=blue,rack=r1", "LONGSHORE_CLEANUP_WAIT": "10m", "LONGSHORE_STOP_TIMEOUT": "2m",
+		"LONGSHORE_START_TIMEOUT": "45s", "LONGSHORE_IMAGE_PULL_BEHAVIOR": "prefer-cached", "LONGSHORE_LOG_LEVEL": "error",
+	}
+	if err != nil || len(warnings) > 0 || !maps.Equal(got, want) {
+		t.Errorf("%v\n%v\n%v", got, warnings, err)
+	}
+}
+
+func TestTranslate_OursWins(t *testing.T) {
+	got, warnings, err := ecsconfig.Translate(map[string]string{"ECS_CLUSTER": "edge", "ECS_CONTAINER_STOP_TIMEOUT": "soon"}, func(name string) bool {
+		return name == "LONGSHORE_CLUSTER" || name == "LONGSHORE_STOP_TIMEOUT"
+	})
+	if len(got)+len(warnings) > 0 || err != nil {
+		t.Errorf("%v, %v, %v", got, warnings, err)
+	}
+}
+
+func TestTranslate_SaysWhatIsNotObeyedAndNeverItsValue(t *testing.T) {
+	_, warnings, err := ecsconfig.Translate(map[string]string{
+		"ECS_ENGINE_AUTH_DATA": `{"registry": {"password": "hunter2"}}`, "ECS_NONSENSE": "hunter3", "ECS_ENABLE_TASK_ENI": "false", "ECS_CNI_PLUGINS_PATH": "/cni",
+	}, none)
+	text := strings.Join(warnings, "\n")
+	if err != nil || len(warnings) != 3 || strings.Contains(text, "hunter") {
+		t.Errorf("%s, %v", text, err)
+	}
+	for _, part := range []string{"ECS_CNI_PLUGINS_PATH is not obeyed: awsvpc", "ECS_ENGINE_AUTH_DATA is not obeyed: ", "ECS_NONSENSE is not a setting"} {
+		if !strings.Contains(text, part) {
+			t.Errorf("%q is not in\n%s", part, text)
+		}
+	}
+}
+
+func TestTranslate_NamesEveryValueThatCannotBeUnderstood(t *testing.T) {
+	_, _, err := ecsconfig.Translate(map[string]string{
+		"ECS_RESERVED_PORTS": "22,80", "ECS_INSTANCE_ATTRIBUTES": `{"a": "b,c"}`, "ECS_CONTAINER_STOP_TIMEOUT": "30",
+		"ECS_ENGINE_TASK_CLEANUP_WAIT_DURATION": "1s", "ECS_LOGLEVEL": "loud",
+	}, none)
+	want := `ECS_CONTAINER_STOP_TIMEOUT="30": must be a duration such as 90s
+ECS_ENGINE_TASK_CLEANUP_WAIT_DURATION="1s": must be at least 1m0s, as for ECS's agent
+ECS_INSTANCE_ATTRIBUTES="{\"a\": \"b,c\"}": has "a=b,c": a name or a value must be without commas and equals signs
+ECS_LOGLEVEL="loud": must be one of debug, info, warn, error, crit, none
+ECS_RESERVED_PORTS="22,80": must be a JSON list of ports, as in [22, 80]`
+	if err == nil || err.Error() != want {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestMeanings_NameSettingsOfOursOrSayWhy(t *testing.T) {
+	ours := setting.Names(setting.Agent{})
+	seen := map[string]bool{}
+	for _, m := range ecsconfig.Meanings() {
+		if seen[m.Name] {
+			t.Errorf("%s is there twice", m.Name)
+		}
+		seen[m.Name] = true
+		if (m.Becomes == "") == (m.Why == "") || m.Becomes != "" && !slices.Contains(ours, m.Becomes) {
+			t.Errorf("%+v", m)
+		}
+	}
+}
