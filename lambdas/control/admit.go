@@ -18,6 +18,8 @@ import (
 // Bounds of one admission pass; what it leaves is where the next one starts.
 const (
 	passTasks       = 2000
+	passHead        = 80 // of them the oldest, which every pass looks at
+	passDefinitions = 8
 	passReasons     = 200
 	tasksPerCommit  = 40
 	passEndsBefore  = 3 * time.Second
@@ -35,9 +37,10 @@ func (c *Control) Admit(ctx context.Context, k Kick) error {
 	if p == nil {
 		return nil
 	}
-	in := p.input()
-	in.Enough = p.enough(ctx)
-	out := placement.Plan(in)
+	out, err := p.plan(ctx, k)
+	if err != nil {
+		return fmt.Errorf("admit in cluster %s: %w", k.Cluster, err)
+	}
 	if out.Cut {
 		p.next = p.state.Cursor // the next pass starts where this one did
 	}
@@ -64,79 +67,130 @@ func (c *Control) Admit(ctx context.Context, k Kick) error {
 	return errors.Join(errs...)
 }
 
+// plan gives the tasks places among the instances that were read and, if that
+// leaves one waiting of which no pass knows why, among all. Why others wait was
+// found among all, and holds until something changes: then a kick names the
+// instance, or the sweep names the oldest of those tasks.
+func (p *pass) plan(ctx context.Context, k Kick) (placement.Output, error) {
+	out := placement.Plan(p.input(ctx))
+	if p.whole() || out.Cut {
+		return out, nil
+	}
+	judged := map[string]string{} // reasons by shape
+	for _, t := range p.tasks {
+		if t.WaitingReason != "" {
+			judged[ShapeOf(t)] = t.WaitingReason
+		}
+	}
+	for id := range out.Reasons {
+		t := p.tasks[id]
+		if out.Reasons[id] = judged[ShapeOf(t)]; t.WaitingReason != "" {
+			out.Reasons[id] = t.WaitingReason
+		}
+		if out.Reasons[id] == "" || id == p.state.EarmarkTask || t.WaitingReason != "" && slices.Contains(k.Tasks, id) {
+			if err := p.readRest(ctx, k.Cluster); err != nil {
+				return out, err
+			}
+			return placement.Plan(p.input(ctx)), nil
+		}
+	}
+	return out, nil
+}
+
 // pass is what one admission pass read.
 type pass struct {
-	c         *Control
-	now       time.Time
-	deadline  time.Time
-	state     *QueueState
-	next      string // where the list of waiting tasks goes on
-	tasks     map[string]*Task
-	instances []*Instance
-	ledgers   map[string]*Ledger
-	groups    map[string]map[string]int
-	shares    map[string][]string // tasks by instance, filled by order
-	errs      []error             // of single tasks, which hold up no other
+	c        *Control
+	now      time.Time
+	deadline time.Time
+	state    *QueueState
+	next     string // where the list of waiting tasks goes on
+	tasks    map[string]*Task
+	fleet
+	groups      map[string]map[string]int
+	definitions map[string]*Definition
+	shares      map[string][]string // tasks by instance, filled by order
+	errs        []error             // of single tasks, which hold up no other
 }
 
 func (p *pass) out(ctx context.Context) bool {
 	return ctx.Err() != nil || !p.deadline.IsZero() && p.c.Now().After(p.deadline)
 }
 
+// newPass reads what a pass decides about; nil if there is nothing to decide.
 func (c *Control) newPass(ctx context.Context, k Kick) (*pass, error) {
-	p := &pass{c: c, now: c.Now(), tasks: map[string]*Task{}, ledgers: map[string]*Ledger{}, groups: map[string]map[string]int{}, shares: map[string][]string{}}
+	p := &pass{
+		c: c, now: c.Now(), state: &QueueState{Cluster: k.Cluster}, tasks: map[string]*Task{},
+		groups: map[string]map[string]int{}, definitions: map[string]*Definition{}, shares: map[string][]string{},
+	}
 	if d, ok := ctx.Deadline(); ok {
 		p.deadline = p.now.Add(time.Until(d) - passEndsBefore)
 	}
+	query := TaskQuery{Cluster: k.Cluster, Waiting: ForRoom}
+	head, next, err := c.Store.TaskIDs(ctx, query, Page{Limit: passHead})
+	if err != nil {
+		return nil, err
+	}
+	if len(head)+len(k.Tasks) == 0 { // as most ends of tasks find it
+		c.measureQueue(p, nil)
+		return nil, nil
+	}
 	cluster := &Cluster{Name: k.Cluster}
-	p.state = &QueueState{Cluster: k.Cluster}
-	if err := c.Store.Load(ctx, cluster, p.state); err != nil {
+	read := tasksNamed(append(head, k.Tasks...))
+	if err := c.Store.Load(ctx, append(recordsOf(read), cluster, p.state)...); err != nil {
 		return nil, err
 	}
 	if cluster.Version == 0 || cluster.Status != "ACTIVE" {
 		return nil, nil
 	}
-	if err := p.readTasks(ctx, k); err != nil {
+	if p.state.Cursor != "" {
+		next = p.state.Cursor
+	}
+	rest, err := p.rest(ctx, query, next, read)
+	if err != nil {
 		return nil, err
 	}
+	p.take(ctx, append(read, rest...))
 	if len(p.tasks) == 0 && p.state.EarmarkTask == "" && p.state.Cursor == p.next {
 		c.measureQueue(p, nil)
 		return nil, errors.Join(p.errs...)
 	}
-	if err := p.readInstances(ctx, k); err != nil {
+	if err := p.readInstances(ctx, k, p.newDefinitions()...); err != nil {
 		return nil, err
 	}
 	return p, p.readGroups(ctx)
 }
 
-// readTasks loads what waits: as the index shows it from the cursor on, and what
-// the kick names, which the index may not show yet.
-func (p *pass) readTasks(ctx context.Context, k Kick) error {
-	ids := append(slices.Clone(k.Tasks), p.state.EarmarkTask)
-	p.next = p.state.Cursor
-	for len(ids) < passTasks {
-		more, next, err := p.c.Store.TaskIDs(ctx, TaskQuery{Cluster: k.Cluster, Waiting: ForRoom}, Page{After: p.next})
+// rest loads what waits beyond the oldest few, from where the last pass ended.
+func (p *pass) rest(ctx context.Context, query TaskQuery, from string, read []*Task) ([]*Task, error) {
+	var ids []string
+	for p.next = from; p.next != "" && len(read)+len(ids) < passTasks; {
+		more, next, err := p.c.Store.TaskIDs(ctx, query, Page{After: p.next})
 		if err != nil {
-			return err
+			return nil, err
 		}
 		ids, p.next = append(ids, more...), next
-		if next == "" {
-			break
-		}
 	}
+	ids = append(ids, p.state.EarmarkTask)
+	known := map[string]bool{}
+	for _, t := range read {
+		known[t.ID] = true
+	}
+	rest := tasksNamed(slices.DeleteFunc(ids, func(id string) bool { return known[id] }))
+	return rest, load(ctx, p.c.Store, rest)
+}
+
+// tasksNamed makes a record of each id, once and in their order; "" names none.
+func tasksNamed(ids []string) []*Task {
 	slices.Sort(ids)
-	var all []*Task
-	for _, id := range slices.Compact(ids) {
-		if id != "" {
-			all = append(all, &Task{ID: id})
-		}
-	}
-	if err := load(ctx, p.c.Store, all); err != nil {
-		return err
-	}
+	ids = slices.Compact(ids)
+	return tasksOf(slices.DeleteFunc(ids, func(id string) bool { return id == "" }))
+}
+
+// take keeps the tasks that wait, and ends those that have waited too long.
+func (p *pass) take(ctx context.Context, all []*Task) {
 	for _, t := range all {
 		switch {
-		case t.LastStatus != task.Provisioning || t.Cluster != k.Cluster:
+		case t.LastStatus != task.Provisioning || t.Cluster != p.state.Cluster:
 		case p.overdue(t):
 			if !p.out(ctx) {
 				p.errs = append(p.errs, p.c.expire(ctx, t))
@@ -145,60 +199,26 @@ func (p *pass) readTasks(ctx context.Context, k Kick) error {
 			p.tasks[t.ID] = t
 		}
 	}
-	return nil
+}
+
+// newDefinitions are those of the tasks that no pass has looked at: most likely
+// they will be sent in a moment, and read with the instances they cost no call.
+func (p *pass) newDefinitions() (records []Record) {
+	for _, id := range slices.Sorted(maps.Keys(p.tasks)) {
+		t := p.tasks[id]
+		name := DefinitionName(t.Family, t.Number)
+		if t.WaitingReason != "" || p.definitions[name] != nil || len(records) == passDefinitions {
+			continue
+		}
+		d := &Definition{Family: t.Family, Number: t.Number}
+		p.definitions[name] = d
+		records = append(records, d)
+	}
+	return records
 }
 
 func (p *pass) overdue(t *Task) bool {
 	return t.MaxWait > 0 && p.now.Sub(t.CreatedAt) >= t.MaxWait
-}
-
-// roams says whether any task may go to more than one instance.
-func (p *pass) roams() bool {
-	for _, t := range p.tasks {
-		if t.Pinned == "" {
-			return true
-		}
-	}
-	return false
-}
-
-func (p *pass) readInstances(ctx context.Context, k Kick) error {
-	ids := append([]string{k.Instance}, k.Others...)
-	for after := ""; p.roams(); {
-		more, next, err := p.c.Store.InstanceIDs(ctx, k.Cluster, Page{After: after})
-		if err != nil {
-			return err
-		}
-		ids = append(ids, more...)
-		if after = next; next == "" {
-			break
-		}
-	}
-	for _, t := range p.tasks {
-		ids = append(ids, t.Pinned)
-	}
-	slices.Sort(ids)
-	var records []Record
-	var all []*Instance
-	for _, id := range slices.Compact(ids) {
-		if id == "" {
-			continue
-		}
-		in, l := &Instance{ID: id}, &Ledger{ID: id}
-		all, records, p.ledgers[id] = append(all, in), append(records, in, l), l
-	}
-	if len(records) == 0 {
-		return nil
-	}
-	if err := p.c.Store.Load(ctx, records...); err != nil {
-		return err
-	}
-	for _, in := range all {
-		if l := p.ledgers[in.ID]; in.Version > 0 && l.Version > 0 && in.Cluster == k.Cluster && l.Status != Inactive {
-			p.instances = append(p.instances, in)
-		}
-	}
-	return nil
 }
 
 // readGroups counts the open tasks of each group that a strategy spreads. It is
@@ -231,14 +251,18 @@ func (p *pass) readGroups(ctx context.Context) error {
 	return nil
 }
 
-func (p *pass) input() placement.Input {
+func (p *pass) input(ctx context.Context) placement.Input {
 	in := placement.Input{
 		Now:           p.now,
+		Enough:        p.enough(ctx),
 		GroupTasks:    p.groups,
 		Earmark:       placement.Earmark{Task: p.state.EarmarkTask, Instance: p.state.EarmarkInstance, Until: p.state.EarmarkUntil},
 		StarvationAge: p.c.Setting.StarvationAge,
 		EarmarkFor:    p.c.Setting.EarmarkFor,
 		Random:        rand.IntN,
+	}
+	if len(p.unread) > 0 { // an instance is kept free after a look at all
+		in.StarvationAge = 1 << 62
 	}
 	for _, t := range p.tasks {
 		in.Tasks = append(in.Tasks, placementTask(t))
@@ -296,22 +320,18 @@ func (c *Control) admitOn(ctx context.Context, instance string, ids []string, p 
 	if err != nil {
 		return err
 	}
-	return c.assign(ctx, admitted...)
+	return c.assign(ctx, p.definitions, admitted...)
 }
 
 // assign sends the assigns of admitted tasks; a send that fails is the sweep's.
-func (c *Control) assign(ctx context.Context, tasks ...*Task) error {
+// Definitions that are not known yet are read.
+func (c *Control) assign(ctx context.Context, known map[string]*Definition, tasks ...*Task) error {
 	if len(tasks) == 0 {
 		return nil
 	}
-	messages, err := c.assignments(ctx, tasks...)
+	messages, err := c.assignments(ctx, known, tasks...)
 	c.send(ctx, messages...)
 	return err
-}
-
-func (p *pass) instance(id string) *Instance {
-	i := slices.IndexFunc(p.instances, func(in *Instance) bool { return in.ID == id })
-	return p.instances[i]
 }
 
 // writeReasons stores why tasks wait where that has changed.

@@ -13,12 +13,10 @@ import (
 // wait: it is stored as admitted, in one transaction with also, or not at all.
 // The reason, in ECS's words, is "" if it was admitted.
 func (c *Control) AdmitNow(ctx context.Context, t *Task, also ...Write) (reason string, err error) {
-	p := &pass{c: c, now: c.Now(), tasks: map[string]*Task{t.ID: t}, ledgers: map[string]*Ledger{}, groups: map[string]map[string]int{}, shares: map[string][]string{}}
-	p.state = &QueueState{Cluster: t.Cluster}
+	p := &pass{c: c, now: c.Now(), tasks: map[string]*Task{t.ID: t}, groups: map[string]map[string]int{}, state: &QueueState{Cluster: t.Cluster}}
 	waiting := *t
 	err = c.decide(ctx, "admit task "+t.ID, func() ([]Write, error) {
 		*t = waiting
-		p.instances = nil
 		if err := p.readEarmark(ctx); err != nil {
 			return nil, err
 		}
@@ -28,9 +26,13 @@ func (c *Control) AdmitNow(ctx context.Context, t *Task, also ...Write) (reason 
 		if err := p.readGroups(ctx); err != nil {
 			return nil, err
 		}
-		in := p.input()
-		in.StarvationAge, in.Bystander = 1<<62, true // a task that does not wait earmarks nothing
-		out := placement.Plan(in)
+		out := p.planNow(ctx)
+		if len(out.Assign) == 0 && !p.whole() {
+			if err := p.readRest(ctx, t.Cluster); err != nil {
+				return nil, err
+			}
+			out = p.planNow(ctx)
+		}
 		if len(out.Assign) == 0 {
 			reason = out.Reasons[t.ID]
 			return nil, errGiveUp
@@ -46,10 +48,17 @@ func (c *Control) AdmitNow(ctx context.Context, t *Task, also ...Write) (reason 
 		*t = waiting
 		return reason, err
 	}
-	if err := c.assign(ctx, t); err != nil {
+	if err := c.assign(ctx, map[string]*Definition{}, t); err != nil {
 		c.Log.ErrorContext(ctx, "assign not made; the sweep tries again", logkey.Task, t.ID, logkey.Error, err)
 	}
 	return "", nil
+}
+
+// planNow is a plan for a task that does not wait: it earmarks nothing.
+func (p *pass) planNow(ctx context.Context) placement.Output {
+	in := p.input(ctx)
+	in.StarvationAge, in.Bystander, in.Enough = 1<<62, true, nil
+	return placement.Plan(in)
 }
 
 // readEarmark loads the cluster's earmark, if it still keeps room for a task

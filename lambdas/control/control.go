@@ -178,6 +178,8 @@ type Control struct {
 	// NewID makes random ids: 32 lower-case hex digits.
 	NewID   func() string
 	Setting setting.Control
+	// Fleet, if not nil, is what admission remembers between its passes.
+	Fleet *Fleet
 	// Shape and Bus are Announce's, and nobody else's: the form of events, and
 	// where they go.
 	Shape func(Notice) (Event, error)

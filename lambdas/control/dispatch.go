@@ -4,35 +4,33 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 
 	"github.com/longshore-run/longshore/shared/taskdef"
 	"github.com/longshore-run/longshore/shared/wire"
 )
 
-// assignments makes the assign of each task, which must hold an instance. Each
-// definition is read once a call. A task whose assign can not be made is left
+// assignments makes the assign of each task, which must hold an instance.
+// Definitions that are not known are read, and known then. A task whose assign can not be made is left
 // out and named in the error; the others' are returned beside it.
-func (c *Control) assignments(ctx context.Context, tasks ...*Task) ([]wire.Message, error) {
-	definitions := map[string]*Definition{}
-	var records []Record
+func (c *Control) assignments(ctx context.Context, known map[string]*Definition, tasks ...*Task) ([]wire.Message, error) {
+	var missing []*Definition
+	added := map[string]*Definition{}
 	for _, t := range tasks {
 		name := DefinitionName(t.Family, t.Number)
-		if definitions[name] == nil {
-			d := &Definition{Family: t.Family, Number: t.Number}
-			definitions[name] = d
-			records = append(records, d)
+		if known[name] == nil && added[name] == nil {
+			added[name] = &Definition{Family: t.Family, Number: t.Number}
+			missing = append(missing, added[name])
 		}
 	}
-	if len(records) == 0 {
-		return nil, nil
-	}
-	if err := c.Store.Load(ctx, records...); err != nil {
+	if err := load(ctx, c.Store, missing); err != nil {
 		return nil, fmt.Errorf("load definitions to assign: %w", err)
 	}
+	maps.Copy(known, added)
 	var out []wire.Message
 	var errs []error
 	for _, t := range tasks {
-		m, err := c.assignment(t, definitions[DefinitionName(t.Family, t.Number)])
+		m, err := c.assignment(t, known[DefinitionName(t.Family, t.Number)])
 		if err != nil {
 			errs = append(errs, fmt.Errorf("assign task %s: %w", t.ID, err))
 			continue

@@ -313,7 +313,7 @@ func (j *judgement) entry(t *Task, e wire.Entry) answer {
 // say sends what the judgement came to.
 func (j *judgement) say(ctx context.Context) {
 	if len(j.again) > 0 {
-		assigns, err := j.c.assignments(ctx, j.again...)
+		assigns, err := j.c.assignments(ctx, map[string]*Definition{}, j.again...)
 		if err != nil {
 			j.c.Log.ErrorContext(ctx, "assign not made", logkey.Instance, j.in.ID, logkey.Error, err)
 		}

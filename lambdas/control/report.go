@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"fmt"
+	"maps"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -65,6 +66,7 @@ func (c *Control) IngestReports(ctx context.Context, batch []Told) []error {
 		}
 		groups[t.instance()] = append(groups[t.instance()], i)
 	}
+	woken := wakings{}
 	for _, instance := range order {
 		for chunk := range slices.Chunk(groups[instance], reportsPerCommit) {
 			if outOfTime(ctx) { // what is done need not be done again
@@ -73,24 +75,50 @@ func (c *Control) IngestReports(ctx context.Context, batch []Told) []error {
 				}
 				continue
 			}
-			c.ingestChunk(ctx, instance, batch, chunk, errs)
+			c.ingestChunk(ctx, instance, batch, chunk, errs, woken)
 		}
 	}
+	c.wakeAdmission(ctx, woken)
 	return errs
+}
+
+// wakings are the kicks of admission that a batch of reports comes to, by cluster.
+type wakings map[string][]Kick
+
+// wakeAdmission kicks the clusters in which there is room again, if anything waits
+// there: asked after the last commit, the index knows of whatever waited before
+// it, or is made up for by the sweep as any kick that is lost. Mostly nothing
+// waits, and a look costs less than a kick and the pass that it wakes.
+func (c *Control) wakeAdmission(ctx context.Context, woken wakings) {
+	for _, cluster := range slices.Sorted(maps.Keys(woken)) {
+		kicks := woken[cluster]
+		named := slices.ContainsFunc(kicks, func(k Kick) bool { return len(k.Tasks) > 0 })
+		if !named {
+			ids, _, err := c.Store.TaskIDs(ctx, TaskQuery{Cluster: cluster, Waiting: ForRoom}, Page{Limit: 1})
+			if err != nil {
+				c.Log.WarnContext(ctx, "not known whether anything waits: admission is woken", logkey.Cluster, cluster, logkey.Error, err)
+			} else if len(ids) == 0 {
+				continue
+			}
+		}
+		for _, k := range kicks {
+			c.kick(ctx, k)
+		}
+	}
 }
 
 // ingestChunk takes in some messages of one instance together; if that fails for
 // any reason but the store's being busy, each by itself, so that one that can
 // not be judged holds up no other.
-func (c *Control) ingestChunk(ctx context.Context, instance string, batch []Told, chunk []int, errs []error) {
+func (c *Control) ingestChunk(ctx context.Context, instance string, batch []Told, chunk []int, errs []error, woken wakings) {
 	told := make([]Told, len(chunk))
 	for i, at := range chunk {
 		told[i] = batch[at]
 	}
-	err := c.ingest(ctx, instance, told)
+	err := c.ingest(ctx, instance, told, woken)
 	if err != nil && len(chunk) > 1 && !fault.Is(err, fault.Unavailable) && !fault.Is(err, fault.Conflict) {
 		for _, at := range chunk {
-			errs[at] = c.ingest(ctx, instance, batch[at:at+1])
+			errs[at] = c.ingest(ctx, instance, batch[at:at+1], woken)
 		}
 		return
 	}
@@ -115,7 +143,7 @@ type intake struct {
 	services []Kick
 }
 
-func (c *Control) ingest(ctx context.Context, instance string, told []Told) (err error) {
+func (c *Control) ingest(ctx context.Context, instance string, told []Told, woken wakings) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fault.New(fault.Internal, "take in reports of instance %s: %v", instance, p)
@@ -139,6 +167,9 @@ func (c *Control) ingest(ctx context.Context, instance string, told []Told) (err
 		return err
 	}
 	x.tell(ctx, told)
+	if k := x.ledger.Cluster; x.room {
+		woken[k] = append(woken[k], Kick{Cluster: k, Instance: x.in.ID, Tasks: first(x.queued, kickTasks)})
+	}
 	return nil
 }
 
@@ -283,9 +314,6 @@ func (x *intake) tell(ctx context.Context, told []Told) {
 		}
 	}
 	x.c.send(ctx, commands...)
-	if x.room {
-		x.c.kick(ctx, Kick{Cluster: x.ledger.Cluster, Instance: x.in.ID, Tasks: first(x.queued, kickTasks)})
-	}
 	for _, k := range x.services {
 		x.c.kickServices(ctx, k)
 	}

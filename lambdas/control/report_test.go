@@ -12,6 +12,7 @@ import (
 	"github.com/longshore-run/longshore/lambdas/control/controltest"
 	"github.com/longshore-run/longshore/shared/fault"
 	"github.com/longshore-run/longshore/shared/task"
+	"github.com/longshore-run/longshore/shared/taskdef"
 	"github.com/longshore-run/longshore/shared/wire"
 )
 
@@ -203,6 +204,8 @@ func TestReport_OneTransactionForABatchOfAnInstance(t *testing.T) {
 	e, other := host(t, w, "i"), host(t, w, "j")
 	ids, live := e.service(2)
 	a, b, c, d := ids[0], ids[1], e.running(), other.running()
+	w.AddTask(taskdef.Resources{MemoryMiB: 1 << 20}) // waits, so that who waits is woken
+	w.Memory.CatchUp()
 	commits := w.Memory.Commits()
 	w.Memory.Calls.Reset()
 	batch := []control.Told{
@@ -397,13 +400,46 @@ func TestReport_ATaskCostsFewCalls(t *testing.T) {
 		status task.Status
 		calls  string
 	}{
-		{task.Pending, "[Load Commit]"}, {task.Running, "[Load Commit]"}, {task.Stopped, "[Load Commit Commands KickAdmission]"},
+		{task.Pending, "[Load Commit]"}, {task.Running, "[Load Commit]"}, {task.Stopped, "[Load Commit Commands TaskIDs]"},
 	} {
 		w.Memory.Calls.Reset()
 		e.reports(id, 1, step.status)
 		if _, names := w.Memory.Calls.Made(); fmt.Sprint(names) != step.calls {
 			t.Errorf("%s made %v", step.status, names)
 		}
+	}
+}
+
+func TestReport_AnEndWakesAdmissionIfAnythingWaitsOrMayWait(t *testing.T) {
+	for name, c := range map[string]struct {
+		waits, unasked bool
+		kicks          int
+	}{
+		"nothing waits":       {false, false, 0},
+		"a task waits":        {true, false, 1},
+		"it can not be asked": {false, true, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := controltest.NewWorld(t)
+			e := host(t, w, "i")
+			id := e.running()
+			if c.waits {
+				w.AddTask(taskdef.Resources{MemoryMiB: 1 << 20})
+			}
+			w.Memory.CatchUp()
+			w.Sent.TakeKicks()
+			if w.Memory.Calls.Reset(); c.unasked {
+				w.Memory.Calls.FailAt(4, fault.Unavailable) // after load, commit and acknowledgement
+			}
+			e.reports(id, 1, task.Stopped)
+			kicks := w.Sent.TakeKicks()
+			if len(kicks) != c.kicks || c.kicks > 0 && kicks[0].Instance != e.id {
+				t.Errorf("kicks %+v", kicks)
+			}
+			if w.Task(id).LastStatus != task.Stopped {
+				t.Error("its end is not written")
+			}
+		})
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/longshore-run/longshore/lambdas/control"
 	"github.com/longshore-run/longshore/lambdas/control/controltest"
 	"github.com/longshore-run/longshore/shared/task"
+	"github.com/longshore-run/longshore/shared/taskdef"
 	"github.com/longshore-run/longshore/shared/wire"
 )
 
@@ -246,6 +247,9 @@ func TestStatechange_ATaskFromItsAssignToItsAcknowledgedEnd(t *testing.T) {
 	if got := w.Task(id); got.LastStatus != task.Running || got.StartedAt.IsZero() || got.Containers[0].Status != task.ContainerRunning {
 		t.Fatalf("after a RUNNING report: %+v", got)
 	}
+	w.AddTask(taskdef.Resources{MemoryMiB: 1 << 20}) // waits, so that who waits is woken
+	w.Memory.CatchUp()
+	w.Sent.TakeKicks()
 	e.reports(id, 1, task.Stopped)
 	got := w.Task(id)
 	if got.LastStatus != task.Stopped || *got.Containers[0].ExitCode != 7 || got.StopCause != task.ExitedCause || got.Held != nil || got.ExecStoppedAt.IsZero() {

@@ -163,7 +163,7 @@ func (c *Control) repeatSome(ctx context.Context, ids []string, what Waiting) (d
 		}
 	}
 	c.send(ctx, stops...)
-	return due, errors.Join(append(errs, c.assign(ctx, assign...))...)
+	return due, errors.Join(append(errs, c.assign(ctx, map[string]*Definition{}, assign...))...)
 }
 
 // host is what decides whether a command may go to an instance.
