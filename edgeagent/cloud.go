@@ -20,6 +20,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/smithy-go/logging"
 
+	"github.com/longshore-run/longshore/internal/meter"
 	"github.com/longshore-run/longshore/internal/transport"
 	"github.com/longshore-run/longshore/shared/logkey"
 	"github.com/longshore-run/longshore/shared/setting"
@@ -52,6 +53,7 @@ func newCloud(ctx context.Context, c settings, log *slog.Logger) (*cloud, error)
 		cfg.HTTPClient = awshttp.NewBuildableClient()
 	}
 	cfg.HTTPClient = transport.Client{HTTP: cfg.HTTPClient}
+	cfg.APIOptions = append(cfg.APIOptions, meter.Log(log)...)
 	out.queues, out.names = sqs.NewFromConfig(cfg), sts.NewFromConfig(cfg)
 	return out, nil
 }

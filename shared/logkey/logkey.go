@@ -30,4 +30,6 @@ const (
 	Image       = "image"
 	Duration    = "duration"
 	Error       = "error"
+	ReadUnits   = "readUnits"
+	WriteUnits  = "writeUnits"
 )

@@ -58,6 +58,10 @@ var walls = []wall{
 		why: "how our AWS clients speak HTTP, the same in every program; it knows no product",
 	},
 	{
+		room: "internal/meter", allow: join(awsSDK, []room{"std", "shared/logkey"}), tests: testTools,
+		why: "what watches AWS calls, the same in every program; it knows no product by its types, so that it costs the agent nothing",
+	},
+	{
 		room: "internal/eventrule", allow: join(awsSDK, []room{"std", "shared/..."}), tests: testTools,
 		why: "the schedules of a stack as EventBridge rules: for programs of users, not for the control plane, which only hears from the rules",
 	},
@@ -80,7 +84,7 @@ var walls = []wall{
 		why: "fakes and conformance suites know the front door and no product",
 	},
 	{
-		room: "lambdas/internal/boot", allow: join(awsSDK, awsLambda, []room{"std", "shared/...", "lambdas/control", "lambdas/internal/...", "internal/transport"}), tests: testTools,
+		room: "lambdas/internal/boot", allow: join(awsSDK, awsLambda, []room{"std", "shared/...", "lambdas/control", "lambdas/internal/...", "internal/transport", "internal/meter"}), tests: testTools,
 		why: "the part of wiring that every function's main shares; it stands above the adapters, and only mains import it",
 	},
 	{
@@ -89,7 +93,7 @@ var walls = []wall{
 	},
 	{
 		room: "lambdas/internal/...", allow: join(awsSDK, awsLambda, []room{"std", "shared/...", "lambdas/control"}),
-		tests: join(testTools, []room{"lambdas/control/..."}),
+		tests: join(testTools, []room{"lambdas/control/...", "internal/meter"}),
 		why:   "an adapter knows its product and the front door, never another adapter",
 	},
 	{
@@ -127,7 +131,7 @@ var walls = []wall{
 		why:   "an adapter knows its product and the front door, never another adapter",
 	},
 	{
-		room: "edgeagent", allow: join(awsSDK, []room{"std", "shared/...", "edgeagent/...", "internal/transport"}), tests: testTools,
+		room: "edgeagent", allow: join(awsSDK, []room{"std", "shared/...", "edgeagent/...", "internal/transport", "internal/meter"}), tests: testTools,
 		why: "the agent's main wires adapters to loops; the control plane is another program",
 	},
 	{
@@ -160,7 +164,7 @@ var walls = []wall{
 		why: "it judges answers by AWS's model alone and knows nothing of ours; tests of every room may ask it",
 	},
 	{
-		room: "test/...", allow: join(awsSDK, docker, []room{"std", "shared/...", "test/...", "internal/transport", "internal/eventrule"}), tests: testTools,
+		room: "test/...", allow: join(awsSDK, docker, []room{"std", "shared/...", "test/...", "internal/transport", "internal/meter", "internal/eventrule"}), tests: testTools,
 		why: "end-to-end tests stand outside: they reach the programs as users do, through AWS clients, the engine and processes",
 	},
 	{

@@ -16,6 +16,7 @@ import (
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 
+	"github.com/longshore-run/longshore/internal/meter"
 	"github.com/longshore-run/longshore/internal/transport"
 	"github.com/longshore-run/longshore/lambdas/control"
 	"github.com/longshore-run/longshore/lambdas/internal/dynamostore"
@@ -56,6 +57,7 @@ func Start(ctx context.Context, lookup func(string) (string, bool), out io.Write
 	}
 	amazon.HTTPClient = transport.Client{HTTP: amazon.HTTPClient}
 	log := newLog(out, s.LogLevel)
+	amazon.APIOptions = append(amazon.APIOptions, meter.Log(log)...)
 	queue, store := sqsqueue.New(amazon, s), dynamostore.New(amazon, Tables(s), time.Now)
 	return &Function{
 		Setting: s, Log: log, Queue: queue, Store: store, AWS: amazon,
@@ -64,6 +66,7 @@ func Start(ctx context.Context, lookup func(string) (string, bool), out io.Write
 			Queue:   queue,
 			Metrics: metric.New(out, s.StackName, time.Now),
 			Log:     log, Now: time.Now, NewID: NewID, Setting: s,
+			Fleet: &control.Fleet{},
 		},
 	}, nil
 }

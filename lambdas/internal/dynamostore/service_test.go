@@ -74,10 +74,10 @@ func TestControl_OverDynamoDBAServicesWholeLife(t *testing.T) {
 	if err != nil || len(rows) != 2 || rows[0].Status != control.RolloutSuccessful || rows[0].CreatedAt.Before(rows[1].CreatedAt) {
 		t.Fatalf("history %+v, %v", rows, err)
 	}
-	p.m.calls, p.m.units = 0, 0
+	p.m.calls, p.m.write = 0, 0
 	p.must("idle", p.Serve(t.Context(), control.Kick{Cluster: "default"}))
-	if p.m.calls > 5 || p.m.units != 0 { // services, the service, its tasks' ids, the tasks, their instances
-		t.Errorf("a steady service costs %d calls and %.0f write units a minute", p.m.calls, p.m.units)
+	if p.m.calls > 5 || p.m.write != 0 { // services, the service, its tasks' ids, the tasks, their instances
+		t.Errorf("a steady service costs %d calls and %.0f write units a minute", p.m.calls, p.m.write)
 	}
 	_, err = p.DeleteService(t.Context(), "default", "web", true)
 	p.must("delete", err)
