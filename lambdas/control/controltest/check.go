@@ -125,13 +125,13 @@ func twice[T comparable](sorted []T) bool {
 // Tasks are copies of every task, by id.
 func (s *Store) Tasks() map[string]control.Task {
 	out := map[string]control.Task{}
-	each(s, control.TaskKind, false, func(t *control.Task) { out[t.ID] = *t })
+	each(s, control.TaskKind, func(t *control.Task) { out[t.ID] = *t })
 	return out
 }
 
 // Ledgers are copies of every ledger, by instance.
 func (s *Store) Ledgers() map[string]control.Ledger {
 	out := map[string]control.Ledger{}
-	each(s, control.LedgerKind, false, func(l *control.Ledger) { out[l.ID] = *l })
+	each(s, control.LedgerKind, func(l *control.Ledger) { out[l.ID] = *l })
 	return out
 }

@@ -19,7 +19,7 @@ func encode(r control.Record) item {
 	if err := e.Encode(r); err != nil {
 		panic(fmt.Sprintf("controltest: encode %s %s: %v", r.Kind(), r.Key(), err))
 	}
-	it := item{version: *r.Revision(), doc: doc.Bytes()}
+	it := item{version: *r.Revision(), doc: doc.Bytes(), rows: rowsOf(r)}
 	if at := control.ExpiresAt(r); at != nil && !at.IsZero() {
 		it.expires = control.ExpirySecond(*at)
 	}

@@ -17,7 +17,6 @@ import (
 
 	"github.com/longshore-run/longshore/lambdas/control"
 	"github.com/longshore-run/longshore/shared/fault"
-	"github.com/longshore-run/longshore/shared/task"
 )
 
 type key struct {
@@ -29,6 +28,8 @@ type item struct {
 	version int64
 	expires time.Time
 	doc     []byte
+	rows    []row
+	bytes   int // if there is a bill
 }
 
 // Store is control.Store in memory.
@@ -42,9 +43,14 @@ type Store struct {
 	// OnCommit, if set, is called with the lock held after each commit.
 	OnCommit func(s *Store)
 
+	// Bill, if set, adds up what DynamoDB would count.
+	Bill *Bill
+
 	mu      sync.Mutex
 	items   map[key]item
-	indexed map[key]item
+	kinds   map[control.Kind]map[string]bool // keys of items
+	indexed map[key][]row
+	lists   map[string][]row // the indexes, sorted
 	behind  []key
 	commits int
 	stream  []control.Change
@@ -52,15 +58,17 @@ type Store struct {
 
 // NewStore is an empty store whose indexes lag by three writes.
 func NewStore() *Store {
-	return &Store{Lag: 3, Calls: &Calls{}, items: map[key]item{}, indexed: map[key]item{}}
+	return &Store{Lag: 3, Calls: &Calls{}, items: map[key]item{}, kinds: map[control.Kind]map[string]bool{}, indexed: map[key][]row{}, lists: map[string][]row{}}
 }
 
 // CatchUp makes every index show everything.
 func (s *Store) CatchUp() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for _, k := range s.behind {
+		s.show(k)
+	}
 	s.behind = nil
-	s.indexed = maps.Clone(s.items)
 }
 
 // Commits is how many commits have been made.
@@ -81,6 +89,7 @@ func (s *Store) Load(ctx context.Context, records ...control.Record) error {
 			}
 			s.load(r)
 		}
+		s.Bill.load(s.items, records)
 		return nil
 	})
 }
@@ -103,6 +112,7 @@ func (s *Store) Sweep() {
 	maps.DeleteFunc(s.items, func(k key, it item) bool {
 		gone := s.expired(it)
 		if gone {
+			delete(s.kinds[k.kind], k.key)
 			s.lag(k)
 		}
 		return gone
@@ -127,11 +137,14 @@ func (s *Store) Commit(ctx context.Context, writes ...control.Write) error {
 				s.streamed(w, before)
 			case control.DeleteOp:
 				delete(s.items, k)
+				delete(s.kinds[k.kind], k.key)
 				s.lag(k)
 				s.streamed(w, before)
 			case control.CheckOp:
 			}
+			s.Bill.write(before, s.items[k], len(writes) > 1)
 		}
+		s.Bill.request(1)
 		s.commits++
 		if s.OnCommit != nil {
 			s.OnCommit(s)
@@ -166,7 +179,14 @@ func (s *Store) conditions(writes []control.Write) error {
 }
 
 func (s *Store) write(k key, it item) {
+	if s.Bill != nil {
+		it.bytes = it.size()
+	}
 	s.items[k] = it
+	if s.kinds[k.kind] == nil {
+		s.kinds[k.kind] = map[string]bool{}
+	}
+	s.kinds[k.kind][k.key] = true
 	s.lag(k)
 }
 
@@ -175,11 +195,7 @@ func (s *Store) lag(k key) {
 	for len(s.behind) > s.Lag {
 		old := s.behind[0]
 		s.behind = s.behind[1:]
-		if it, ok := s.items[old]; ok {
-			s.indexed[old] = it
-		} else {
-			delete(s.indexed, old)
-		}
+		s.show(old)
 	}
 }
 
@@ -197,8 +213,12 @@ func (s *Store) Renew(ctx context.Context, r control.Renewal) (lease *control.Le
 			l.Renew(r)
 			l.Version++
 			renewed = true
-			s.write(key{control.LeaseKind, l.ID}, encode(l))
+			k := key{control.LeaseKind, l.ID}
+			before := s.items[k]
+			s.write(k, encode(l))
+			s.Bill.write(before, s.items[k], false)
 		}
+		s.Bill.request(1)
 		lease = l
 		return nil
 	})
@@ -208,48 +228,16 @@ func (s *Store) Renew(ctx context.Context, r control.Renewal) (lease *control.Le
 // TaskIDs implements control.Store over the lagging index.
 func (s *Store) TaskIDs(ctx context.Context, q control.TaskQuery, page control.Page) (ids []string, next string, err error) {
 	err = s.Calls.do(ctx, "TaskIDs", func() error {
-		type row struct{ sort, id string }
-		var rows []row
-		each(s, control.TaskKind, true, func(t *control.Task) {
-			switch {
-			case q.OnInstance != "" && matches(q, t): // by id, all others by age
-				rows = append(rows, row{t.ID, t.ID})
-			case matches(q, t):
-				rows = append(rows, row{fmt.Sprintf("%020d#%s", max(t.CreatedAt.UnixNano(), 0), t.ID), t.ID})
-			}
-		})
-		slices.SortFunc(rows, func(a, b row) int { return cmp.Compare(a.sort, b.sort) })
-		rows, next, err = cut(rows, q.ListName(), page, func(r row) string { return r.sort })
-		for _, r := range rows {
-			ids = append(ids, r.id)
-		}
+		ids, next, err = s.query(q.ListName(), page)
 		return err
 	})
 	return ids, next, err
 }
 
-func matches(q control.TaskQuery, t *control.Task) bool {
-	switch {
-	case q.OnInstance != "":
-		return t.LastStatus.Open() && t.Instance == q.OnInstance
-	case q.Group != "":
-		return t.Cluster == q.Cluster && t.Group == q.Group && (t.LastStatus == task.Stopped) == q.Stopped
-	case q.Waiting != "":
-		return t.Cluster == q.Cluster && t.WaitingFor() == q.Waiting
-	}
-	return t.Cluster == q.Cluster
-}
-
 // InstanceIDs implements control.Store over the lagging index.
 func (s *Store) InstanceIDs(ctx context.Context, cluster string, page control.Page) (ids []string, next string, err error) {
 	err = s.Calls.do(ctx, "InstanceIDs", func() error {
-		each(s, control.InstanceKind, true, func(in *control.Instance) {
-			if in.Cluster == cluster {
-				ids = append(ids, in.ID)
-			}
-		})
-		slices.Sort(ids)
-		ids, next, err = cut(ids, control.InstanceList(cluster), page, func(id string) string { return id })
+		ids, next, err = s.query(control.InstanceList(cluster), page)
 		return err
 	})
 	return ids, next, err
@@ -259,10 +247,10 @@ func (s *Store) InstanceIDs(ctx context.Context, cluster string, page control.Pa
 func (s *Store) Leases(ctx context.Context) (*control.LeaseScan, error) {
 	scan := &control.LeaseScan{}
 	err := s.Calls.do(ctx, "Leases", func() error {
-		each(s, control.LeaseKind, false, func(l *control.Lease) { scan.Leases = append(scan.Leases, *l) })
-		each(s, control.ProbeKind, false, func(p *control.Probe) { scan.Probes = append(scan.Probes, *p) })
-		each(s, control.BrakeKind, false, func(b *control.Brake) { scan.Brakes = append(scan.Brakes, *b) })
-		each(s, control.GuardKind, false, func(g *control.Guard) { scan.Guard = *g })
+		each(s, control.LeaseKind, func(l *control.Lease) { scan.Leases = append(scan.Leases, *l) })
+		each(s, control.ProbeKind, func(p *control.Probe) { scan.Probes = append(scan.Probes, *p) })
+		each(s, control.BrakeKind, func(b *control.Brake) { scan.Brakes = append(scan.Brakes, *b) })
+		each(s, control.GuardKind, func(g *control.Guard) { scan.Guard = *g })
 		slices.SortFunc(scan.Leases, func(a, b control.Lease) int { return cmp.Compare(a.ID, b.ID) })
 		return nil
 	})
@@ -272,7 +260,7 @@ func (s *Store) Leases(ctx context.Context) (*control.LeaseScan, error) {
 // Clusters implements control.Store.
 func (s *Store) Clusters(ctx context.Context, page control.Page) (names []string, next string, err error) {
 	err = s.Calls.do(ctx, "Clusters", func() error {
-		each(s, control.ClusterKind, false, func(c *control.Cluster) { names = append(names, c.Name) })
+		each(s, control.ClusterKind, func(c *control.Cluster) { names = append(names, c.Name) })
 		slices.Sort(names)
 		names, next, err = cut(names, control.ClusterList, page, func(n string) string { return n })
 		return err
@@ -283,7 +271,7 @@ func (s *Store) Clusters(ctx context.Context, page control.Page) (names []string
 // Services implements control.Store.
 func (s *Store) Services(ctx context.Context, cluster string, page control.Page) (names []string, next string, err error) {
 	err = s.Calls.do(ctx, "Services", func() error {
-		each(s, control.ServiceKind, false, func(r *control.Service) {
+		each(s, control.ServiceKind, func(r *control.Service) {
 			if r.Cluster == cluster {
 				names = append(names, r.Name)
 			}
@@ -298,7 +286,7 @@ func (s *Store) Services(ctx context.Context, cluster string, page control.Page)
 // ServiceDeployments implements control.Store.
 func (s *Store) ServiceDeployments(ctx context.Context, cluster, service string, page control.Page) (ids []string, next string, err error) {
 	err = s.Calls.do(ctx, "ServiceDeployments", func() error {
-		each(s, control.ServiceDeploymentKind, false, func(r *control.ServiceDeployment) {
+		each(s, control.ServiceDeploymentKind, func(r *control.ServiceDeployment) {
 			if r.Cluster == cluster && r.Service == service {
 				ids = append(ids, r.ID)
 			}
@@ -313,7 +301,7 @@ func (s *Store) ServiceDeployments(ctx context.Context, cluster, service string,
 // Families implements control.Store.
 func (s *Store) Families(ctx context.Context, prefix string, page control.Page) (families []control.Family, next string, err error) {
 	err = s.Calls.do(ctx, "Families", func() error {
-		each(s, control.FamilyKind, false, func(f *control.Family) {
+		each(s, control.FamilyKind, func(f *control.Family) {
 			if strings.HasPrefix(f.Name, prefix) {
 				families = append(families, *f)
 			}
@@ -328,7 +316,7 @@ func (s *Store) Families(ctx context.Context, prefix string, page control.Page) 
 // Revisions implements control.Store.
 func (s *Store) Revisions(ctx context.Context, family string, descending bool, page control.Page) (all []control.Definition, next string, err error) {
 	err = s.Calls.do(ctx, "Revisions", func() error {
-		each(s, control.DefinitionKind, false, func(d *control.Definition) {
+		each(s, control.DefinitionKind, func(d *control.Definition) {
 			if d.Family == family {
 				d.Definition = nil
 				all = append(all, *d)
@@ -360,20 +348,19 @@ func cut[T any](rows []T, list string, page control.Page, sort func(T) string) (
 	return rows, "", nil
 }
 
-// each calls f with a copy of every record of a kind, in key order.
+// each calls f with a copy of every record of a kind that is not expired, in key order.
 func each[T any, P interface {
 	*T
 	control.Record
-}](s *Store, kind control.Kind, lagging bool, f func(P)) {
+}](s *Store, kind control.Kind, f func(P)) {
 	s.mu.Lock()
-	from := s.items
-	if lagging {
-		from = s.indexed
+	from := make(map[key]item, len(s.kinds[kind]))
+	for name := range s.kinds[kind] {
+		if it := s.items[key{kind, name}]; !s.expired(it) {
+			from[key{kind, name}] = it
+		}
 	}
-	from = maps.Clone(from)
-	if !lagging { // an index says nothing of expiry
-		maps.DeleteFunc(from, func(_ key, it item) bool { return s.expired(it) })
-	}
+	s.Bill.scan(kind, from)
 	s.mu.Unlock()
 	all(from, kind, f)
 }

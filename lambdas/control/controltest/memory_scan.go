@@ -9,7 +9,7 @@ import (
 // ScanLedgers implements control.Store.
 func (s *Store) ScanLedgers(ctx context.Context, page control.Page) (ledgers []control.Ledger, next string, err error) {
 	err = s.Calls.do(ctx, "ScanLedgers", func() error {
-		each(s, control.LedgerKind, false, func(l *control.Ledger) { ledgers = append(ledgers, *l) })
+		each(s, control.LedgerKind, func(l *control.Ledger) { ledgers = append(ledgers, *l) })
 		ledgers, next, err = cut(ledgers, control.LedgerList, page, func(l control.Ledger) string { return l.ID })
 		return err
 	})
@@ -19,7 +19,7 @@ func (s *Store) ScanLedgers(ctx context.Context, page control.Page) (ledgers []c
 // ScanLiveTasks implements control.Store.
 func (s *Store) ScanLiveTasks(ctx context.Context, page control.Page) (tasks []control.Task, next string, err error) {
 	err = s.Calls.do(ctx, "ScanLiveTasks", func() error {
-		each(s, control.TaskKind, false, func(t *control.Task) {
+		each(s, control.TaskKind, func(t *control.Task) {
 			if t.Live() {
 				tasks = append(tasks, *t)
 			}
