@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -14,6 +13,20 @@ import (
 // serviceFiles are the files whose settings the packaged service is started with, in
 // its order.
 var serviceFiles = []string{"/etc/ecs/ecs.config", "/etc/longshore/agent.env"}
+
+// orServiceFiles are the files that were given, or else those of the service that are
+// there.
+func orServiceFiles(files []string) []string {
+	if len(files) > 0 {
+		return files
+	}
+	for _, f := range serviceFiles {
+		if _, err := os.Stat(f); err == nil {
+			files = append(files, f)
+		}
+	}
+	return files
+}
 
 // judged is what check-config answers with -o json.
 type judged struct {
@@ -27,26 +40,18 @@ type judged struct {
 
 // checkConfig reads the settings and says what is wrong with them.
 func checkConfig(files, args []string, lookup func(string) (string, bool), environ []string, stdout, stderr io.Writer) int {
-	flags := flag.NewFlagSet("check-config", flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
-	output := flags.String("o", "", "")
-	if err := flags.Parse(args); err != nil || flags.NArg() > 0 || *output != "" && *output != "json" {
+	output, ok := outputFlag("check-config", args)
+	if !ok {
 		fmt.Fprint(stderr, usage)
 		return exitUsage
 	}
-	if len(files) == 0 {
-		for _, f := range serviceFiles {
-			if _, err := os.Stat(f); err == nil {
-				files = append(files, f)
-			}
-		}
-	}
+	files = orServiceFiles(files)
 	c, err := readConfig(files, lookup, environ)
 	code := exitOK
 	if err != nil {
 		code = exitFault
 	}
-	if *output == "json" {
+	if output == "json" {
 		all := judged{Good: err == nil, Files: orEmpty(files), Faults: orEmpty(lines(err)), Warnings: orEmpty(c.warnings), Settings: setting.Env(c.Agent)}
 		encoder := json.NewEncoder(stdout)
 		encoder.SetIndent("", "  ")

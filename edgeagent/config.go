@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net"
 	"net/url"
 	"os"
 	"regexp"
@@ -13,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/longshore-run/longshore/edgeagent/internal/ecsconfig"
+	"github.com/longshore-run/longshore/edgeagent/internal/introspect"
 	"github.com/longshore-run/longshore/shared/setting"
 )
 
@@ -116,6 +118,9 @@ func (c *settings) check() error {
 	}
 	if u, err := url.Parse(c.DockerHost); err != nil || !slices.Contains([]string{"unix", "tcp", "http", "https"}, u.Scheme) {
 		bad("DOCKER_HOST", "is %q: it must begin with unix://, tcp://, http:// or https://", c.DockerHost)
+	}
+	if host, _, err := net.SplitHostPort(c.Introspection); c.Introspection != introspect.Off && (err != nil || !introspect.IsLoopback(host)) {
+		bad("LONGSHORE_INTROSPECTION_ADDRESS", "is %q: it must be off, or an address of loopback with a port, as in 127.0.0.1:51678", c.Introspection)
 	}
 	if !clusterName.MatchString(c.Cluster) {
 		bad("LONGSHORE_CLUSTER", "is %q: it must be 1 to 255 letters, digits, underscores and hyphens", c.Cluster)

@@ -14,12 +14,15 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime/debug"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/longshore-run/longshore/edgeagent/agent"
 	"github.com/longshore-run/longshore/edgeagent/internal/dockerengine"
+	"github.com/longshore-run/longshore/edgeagent/internal/introspect"
 	"github.com/longshore-run/longshore/edgeagent/internal/journal"
 	"github.com/longshore-run/longshore/edgeagent/internal/sqsqueue"
 	"github.com/longshore-run/longshore/shared/fault"
@@ -42,12 +45,14 @@ const usage = `usage: longshore-agent [-env-file FILE]... [COMMAND]
 
 Without a command the agent runs, until SIGTERM or SIGINT; containers go on.
 
+  status [-o json]         show what the agent on this machine knows; exit code 3:
+                           it runs and cannot do its work, 1: it does not answer
   check-config [-o json]   read the settings, name every fault in them, and end
   version                  print the version
 
 Settings are environment variables; those of a FILE (lines of NAME=value) count
 where the environment has none, and of several the last. Without -env-file,
-check-config reads what the service is started with: /etc/ecs/ecs.config and
+check-config and status read what the service is started with: /etc/ecs/ecs.config and
 /etc/longshore/agent.env, where they are there. Settings of ECS's agent (ECS_*)
 count where their meaning is the same and ours (LONGSHORE_*) is not set.
 
@@ -82,6 +87,8 @@ func run(args []string, lookup func(string) (string, bool), environ []string, st
 		return serve(c, stderr)
 	case command == "check-config":
 		return checkConfig(files, rest[1:], lookup, environ, stdout, stderr)
+	case command == "status":
+		return status(files, rest[1:], lookup, environ, stdout, stderr)
 	case command == "version" && len(rest) == 1:
 		fmt.Fprintln(stdout, version)
 		return exitOK
@@ -112,6 +119,7 @@ func serve(c settings, stderr io.Writer) int {
 
 func serveUntil(ctx context.Context, c settings, log *slog.Logger) error {
 	log.Info("the agent begins", "version", version, logkey.Cluster, c.Cluster)
+	started(log)
 	cloud, err := newCloud(ctx, c, log)
 	if err != nil {
 		return err
@@ -148,7 +156,7 @@ func serveUntil(ctx context.Context, c settings, log *slog.Logger) error {
 		FreeDisk: func() int64 { return freeDisk(c.DataDir) },
 	})
 	if err == nil {
-		err = a.Run(ctx)
+		err = runVisibly(ctx, a, c, log)
 	}
 	return errors.Join(err, book.Close(), engine.Close())
 }
@@ -177,3 +185,17 @@ func hardware(ctx context.Context, engine agent.Engine, log *slog.Logger) string
 }
 
 func newID() string { return rand.Text() }
+
+// runVisibly runs the agent and lets people and tools of this machine look meanwhile.
+func runVisibly(ctx context.Context, a *agent.Agent, c settings, log *slog.Logger) error {
+	looks, stop := context.WithCancel(ctx)
+	var served sync.WaitGroup
+	served.Go(func() {
+		introspect.Serve(looks, introspect.Handler(a.Look, dockerengine.Name), filepath.Join(c.DataDir, socketName), c.Introspection, log)
+	})
+	served.Go(func() { notify(looks, a.Look, log) })
+	err := a.Run(ctx)
+	stop()
+	served.Wait()
+	return err
+}

@@ -68,6 +68,8 @@ type Agent struct {
 	impaired  string             // why the engine does not work, "" if it does
 	unknown   int                // containers of ours with unreadable labels
 	inbox     error              // what Receive answered last
+	unsent    error              // what SendHeartbeat answered last
+	sent      time.Time          // the last heartbeat that was
 }
 
 type runner struct {

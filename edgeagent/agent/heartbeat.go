@@ -92,7 +92,14 @@ func (a *Agent) sendBeat(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
-	return a.Outbox.SendHeartbeat(ctx, m)
+	at := a.Now()
+	err = a.Outbox.SendHeartbeat(ctx, m)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.unsent = err; err == nil {
+		a.sent = at
+	}
+	return err
 }
 
 // setHealth notes why the engine does not work, "" if it does.

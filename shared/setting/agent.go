@@ -39,5 +39,8 @@ type Agent struct {
 	PullSilence   time.Duration `env:"LONGSHORE_IMAGE_PULL_INACTIVITY_TIMEOUT" def:"1m" min:"1s"`
 	RecheckEach   time.Duration `env:"LONGSHORE_RECHECK_EVERY" def:"5m" min:"1s"`
 
+	// Introspection is where people and tools of this machine may look.
+	Introspection string `env:"LONGSHORE_INTROSPECTION_ADDRESS" def:"127.0.0.1:51678"`
+
 	LogLevel string `env:"LONGSHORE_LOG_LEVEL" def:"info" one:"debug|info|warn|error"`
 }

@@ -119,6 +119,7 @@ func (s *Stack) writeAgentEnv(n int, key, secret string) error {
 	a.Cluster, a.DataDir, a.CommandQueueNameStart = Cluster, filepath.Join(dir, "data"), s.Outputs["CommandQueueNameStart"]
 	a.CPU, a.MemoryMiB = runtime.NumCPU()*1024/of, memoryMiB()*9/10/of
 	a.Zone, a.CleanupWait, a.LogLevel = "local-"+string(rune('a'+(n-1)%26)), s.Options.CleanupWait, s.Options.LogLevel
+	a.Introspection = "off" // the port is one a machine; `longshore-agent status` needs none
 	var b bytes.Buffer
 	values := setting.Env(a)
 	values["AWS_ACCESS_KEY_ID"], values["AWS_SECRET_ACCESS_KEY"] = key, secret

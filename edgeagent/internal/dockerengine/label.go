@@ -121,6 +121,11 @@ var odd = regexp.MustCompile(`[^a-zA-Z0-9_.-]`)
 // create is a Conflict, not a mix-up: labels hold the whole id.
 const shortTask = 12
 
+// Name is what the engine calls a container.
+func Name(family string, revision int, id agent.ContainerID) string {
+	return nameOf(agent.Spec{ContainerID: id, Family: family, Revision: revision}, id.Container)
+}
+
 // nameOf is the one name of a container, or volume, of an attempt of a task.
 func nameOf(spec agent.Spec, part string) string {
 	task := spec.Task

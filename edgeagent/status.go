@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/longshore-run/longshore/edgeagent/agent"
+)
+
+// socketName is the socket in the data directory by which status asks the agent.
+const socketName = "agent.sock"
+
+// exitUnwell is status's answer for an agent that runs and cannot do its work.
+const exitUnwell = 3
+
+// status shows what the agent on this machine knows.
+func status(files, args []string, lookup func(string) (string, bool), environ []string, stdout, stderr io.Writer) int {
+	output, ok := outputFlag("status", args)
+	if !ok {
+		fmt.Fprint(stderr, usage)
+		return exitUsage
+	}
+	c, _ := readConfig(orServiceFiles(files), lookup, environ) // where its data is; a fault elsewhere does not matter here
+	socket := filepath.Join(c.DataDir, socketName)
+	l, raw, err := ask(socket)
+	if err != nil {
+		fmt.Fprintf(stderr, "no agent answers at %s: %v\nsee: systemctl status longshore-agent; journalctl -u longshore-agent\n", socket, err)
+		return exitFault
+	}
+	if output == "json" {
+		_, err = stdout.Write(raw)
+	} else {
+		err = show(stdout, l, time.Now())
+	}
+	switch {
+	case err != nil:
+		fmt.Fprintln(stderr, err)
+		return exitFault
+	case !well(l):
+		return exitUnwell
+	}
+	return exitOK
+}
+
+func ask(socket string) (l agent.Look, raw []byte, err error) {
+	if _, err = os.Stat(socket); err != nil {
+		return l, nil, err
+	}
+	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", socket)
+	}}}
+	answer, err := client.Get("http://localhost/v1/status")
+	if err != nil {
+		return l, nil, err
+	}
+	defer answer.Body.Close()
+	if raw, err = io.ReadAll(answer.Body); err != nil {
+		return l, nil, err
+	}
+	if answer.StatusCode != http.StatusOK {
+		return l, nil, fmt.Errorf("%s: %s", answer.Status, strings.TrimSpace(string(raw)))
+	}
+	return l, raw, json.Unmarshal(raw, &l)
+}
+
+// well says whether the agent can do its work.
+func well(l agent.Look) bool {
+	return l.Registered && !l.Deregistered && l.Docker.OK && l.Commands.OK && l.Heartbeats.OK
+}
+
+// show is status for people.
+func show(to io.Writer, l agent.Look, now time.Time) error {
+	w := tabwriter.NewWriter(to, 0, 4, 2, ' ', 0)
+	line := func(name, format string, args ...any) { fmt.Fprintf(w, name+"\t"+format+"\n", args...) }
+	switch {
+	case l.Deregistered:
+		line("state", "deregistered: ends once what it has is stopped")
+	case !l.Registered:
+		line("state", "not registered yet")
+	default:
+		line("state", "registered in cluster %s, epoch %d", l.Cluster, l.Epoch)
+	}
+	line("instance", "%s", first(l.ContainerInstanceARN, l.Instance))
+	line("agent", "%s", l.Version)
+	line("docker", "%s", health(l.Docker, "OK", "IMPAIRED"))
+	line("commands", "%s", health(l.Commands, "the queue answers", "NOT READ"))
+	beat := "none was sent yet"
+	if !l.HeartbeatSent.IsZero() {
+		beat = fmt.Sprintf("sent %s ago, every %s", now.Sub(l.HeartbeatSent).Round(time.Second), l.HeartbeatEvery)
+	}
+	line("heartbeat", "%s", health(l.Heartbeats, beat, "NOT SENT"))
+	waiting := 0
+	for _, t := range l.Tasks {
+		if t.Ended() && !t.Acknowledged {
+			waiting++
+		}
+	}
+	line("tasks", "%d, of which %d have ended and are not acknowledged; %d more are remembered", len(l.Tasks), waiting, l.Tombstones)
+	if err := w.Flush(); err != nil || len(l.Tasks) == 0 {
+		return err
+	}
+	fmt.Fprintln(to)
+	w = tabwriter.NewWriter(to, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(w, "TASK\tATTEMPT\tDEFINITION\tLAST\tDESIRED\tHEALTH\tREASON")
+	for _, t := range l.Tasks {
+		last := string(t.Status)
+		if t.Refused != "" {
+			last = "REFUSED"
+		}
+		fmt.Fprintf(w, "%s\t%d\t%s:%d\t%s\t%s\t%s\t%s\n", t.ID, t.Attempt, t.Family, t.Revision, last, t.Desired, first(string(t.Health), "-"), first(t.Refused, t.Reason, "-"))
+	}
+	return w.Flush()
+}
+
+func health(h agent.Health, good, bad string) string {
+	if h.OK {
+		return good
+	}
+	return bad + ": " + h.Why
+}
+
+func first(all ...string) string {
+	for _, s := range all {
+		if s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+// outputFlag reads -o json, all that commands which show something take.
+func outputFlag(command string, args []string) (output string, ok bool) {
+	flags := flag.NewFlagSet(command, flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	flags.Func("o", "", func(s string) error {
+		if s != "json" && s != "text" {
+			return errors.New("json or text")
+		}
+		output = s
+		return nil
+	})
+	ok = flags.Parse(args) == nil && flags.NArg() == 0
+	return output, ok
+}

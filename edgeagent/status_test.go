@@ -1,0 +1,77 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/longshore-run/longshore/edgeagent/agent"
+	"github.com/longshore-run/longshore/edgeagent/internal/introspect"
+	"github.com/longshore-run/longshore/shared/task"
+)
+
+func TestStatus_ShowsTheAgentAndExitsByHowItIs(t *testing.T) {
+	dir := t.TempDir()
+	lookup := func(name string) (string, bool) { return dir, name == "LONGSHORE_DATA_DIR" }
+	ask := func(args ...string) (int, string, string) {
+		var out, fault bytes.Buffer
+		return status([]string{os.DevNull}, args, lookup, nil, &out, &fault), out.String(), fault.String()
+	}
+	if code, _, fault := ask(); code != exitFault || !strings.Contains(fault, "no agent answers at "+filepath.Join(dir, socketName)) {
+		t.Errorf("without an agent: %d %s", code, fault)
+	}
+	ok := agent.Health{OK: true}
+	l := agent.Look{Instance: "i", ContainerInstanceARN: "arn:i", Cluster: "edge", Version: "1.2", Registered: true, Epoch: 7, Docker: ok, Commands: ok, Heartbeats: ok,
+		HeartbeatSent: time.Now(), HeartbeatEvery: time.Minute, Tombstones: 2, Tasks: []agent.TaskLook{
+			{ID: "0a", Attempt: 2, Family: "web", Revision: 3, Status: task.Running, Desired: task.DesiredRunning},
+			{ID: "0b", Attempt: 1, Family: "job", Revision: 1, Status: task.Pending, Desired: task.DesiredStopped, Refused: "port 80 is taken"},
+		}}
+	serve := func(l agent.Look, use func()) {
+		ctx, end := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			introspect.Serve(ctx, introspect.Handler(func() agent.Look { return l }, nil), filepath.Join(dir, socketName), introspect.Off, slog.New(slog.DiscardHandler))
+		}()
+		for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {
+			if code, _, _ := ask(); code != exitFault {
+				break
+			}
+		}
+		use()
+		end()
+		<-done
+	}
+	serve(l, func() {
+		code, out, fault := ask()
+		if code != exitOK || fault != "" {
+			t.Errorf("%d %s", code, fault)
+		}
+		for _, part := range []string{"registered in cluster edge, epoch 7", "arn:i", "docker     OK", "2, of which 1 have ended and are not acknowledged; 2 more are remembered",
+			"0a    2        web:3       RUNNING  RUNNING  -       -", "0b    1        job:1       REFUSED  STOPPED  -       port 80 is taken"} {
+			if !strings.Contains(out, part) {
+				t.Errorf("%q is not in\n%s", part, out)
+			}
+		}
+		if code, out, _ := ask("-o", "json"); code != exitOK || !strings.Contains(out, `"refused":"port 80 is taken"`) {
+			t.Errorf("%d %s", code, out)
+		}
+		if code, _, _ := ask("-o", "yaml"); code != exitUsage {
+			t.Errorf("-o yaml: %d", code)
+		}
+	})
+	l.Docker = agent.Health{Why: "the socket does not answer"}
+	serve(l, func() {
+		if code, out, _ := ask(); code != exitUnwell || !strings.Contains(out, "IMPAIRED: the socket does not answer") {
+			t.Errorf("%d %s", code, out)
+		}
+		if got := summary(l); got != "Docker is IMPAIRED: the socket does not answer" {
+			t.Errorf("%s", got)
+		}
+	})
+}
