@@ -30,8 +30,8 @@ const (
 	labelGPUs       = ours + "gpus"        // ids, with commas
 	labelPorts      = ours + "ports"       // network mode host: 80/tcp,53/udp
 	labelRows       = ours + "port-ranges" // 7000-7009/udp
-	labelEssential  = ours + "essential"   // false, or not there
-	labelHealth     = ours + "health"      // checked: the definition has a health check
+	labelEssential  = ours + "essential"   // false, or nothing
+	labelHealth     = ours + "health"      // checked: the definition has a health check, or nothing
 	labelVolume     = ours + "volume"
 	labelScope      = ours + "scope"
 )
@@ -45,9 +45,17 @@ const (
 	ecsVersion   = "com.amazonaws.ecs.task-definition-version"
 )
 
+// sometimes are our labels that not every container needs. They are set all the
+// same, to nothing: Docker puts an image's labels under those of its container, so
+// that one which is left out would be the image's to say.
+var sometimes = []string{labelGPUs, labelPorts, labelRows, labelEssential, labelHealth, labelVolume, labelScope}
+
 // containerLabels are the user's labels under ours and ECS's.
 func containerLabels(instance string, spec agent.Spec, c taskdef.ContainerDefinition) map[string]string {
 	labels := userLabels(c.DockerLabels)
+	for _, name := range sometimes {
+		labels[name] = ""
+	}
 	maps.Copy(labels, map[string]string{
 		labelInstance: instance, labelTask: spec.Task, labelAttempt: strconv.Itoa(spec.Attempt), labelContainer: spec.Container,
 		labelCluster: spec.Cluster, labelDefinition: fmt.Sprintf("%s:%d", spec.Family, spec.Revision),

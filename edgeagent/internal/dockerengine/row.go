@@ -96,16 +96,30 @@ func rowLabel(rows []taskdef.PortRow) string {
 	return strings.Join(all, ",")
 }
 
+// rowsOf reads such a label; what is no range of ports is none.
 func rowsOf(label string) []taskdef.PortRow {
 	var rows []taskdef.PortRow
 	for part := range strings.SplitSeq(label, ",") {
-		var r taskdef.PortRow
-		if _, err := fmt.Sscanf(part, "%d-%d/%s", &r.First, &r.Last, &r.Protocol); err == nil {
+		ports, protocol, _ := strings.Cut(part, "/")
+		first, last, _ := strings.Cut(ports, "-")
+		r := taskdef.PortRow{First: portIn(first), Last: portIn(last), Protocol: protocol}
+		if r.First > 0 && r.Last >= r.First && isProtocol(protocol) {
 			rows = append(rows, r)
 		}
 	}
 	return rows
 }
+
+// portIn reads a port; 0 is none.
+func portIn(text string) int {
+	n, err := strconv.ParseUint(text, 10, 16)
+	if err != nil {
+		return 0
+	}
+	return int(n)
+}
+
+func isProtocol(text string) bool { return text == "tcp" || text == "udp" }
 
 // fold makes one binding of each range whose ports are all there, in a row.
 func fold(list []task.Binding, rows []taskdef.PortRow) []task.Binding {

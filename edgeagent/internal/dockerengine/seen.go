@@ -185,7 +185,7 @@ func hostBindings(label string) []task.Binding {
 	var list []task.Binding
 	for part := range strings.SplitSeq(label, ",") {
 		text, protocol, _ := strings.Cut(part, "/")
-		if n, _ := strconv.Atoi(text); n > 0 {
+		if n := portIn(text); n > 0 && isProtocol(protocol) {
 			list = append(list, task.Binding{BindIP: "0.0.0.0", ContainerPort: n, HostPort: n, Protocol: protocol})
 		}
 	}
