@@ -62,6 +62,16 @@ func Wrap(kind Kind, err error, format string, args ...any) error {
 	return &Error{Kind: kind, Message: fmt.Sprintf(format, args...), Cause: err}
 }
 
+// maxSaid bounds what of a decoder's error is kept.
+const maxSaid = 200
+
+// Malformed makes an Invalid error of what a decoder said. It is cut: decoders
+// repeat what they could not read, which may be all of a large input, and errors
+// are logged and put aside beside it.
+func Malformed(err error, format string, args ...any) *Error {
+	return New(Invalid, "%s: %.*s", fmt.Sprintf(format, args...), maxSaid, err.Error())
+}
+
 // WithCode names ECS's exception for the error.
 func (e *Error) WithCode(code string) *Error {
 	e.Code = code

@@ -205,7 +205,7 @@ func Decode(message []byte) (d Due, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(message))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&d); err != nil {
-		return d, fault.Wrap(fault.Invalid, err, "decode the message of a run")
+		return d, fault.Malformed(err, "decode the message of a run")
 	}
 	if _, err := decoder.Token(); err != io.EOF {
 		return d, fault.New(fault.Invalid, "decode the message of a run: something follows it")

@@ -330,19 +330,19 @@ func Decode(b []byte) (Message, error) {
 	}
 	var h Header
 	if err := json.Unmarshal(b, &h); err != nil {
-		return nil, fault.Wrap(fault.Invalid, err, "message is not a JSON object with a header")
+		return nil, fault.Malformed(err, "message is not a JSON object with a header")
 	}
 	if !slices.Contains(Versions(), h.Version) {
 		return &Unreadable{h}, fault.Field("v", "version %d is not one this program reads (%v)", h.Version, Versions())
 	}
 	m := empty(h.Type)
 	if m == nil {
-		return &Unreadable{h}, fault.Field("type", "%q is not a message type", h.Type)
+		return &Unreadable{h}, fault.Field("type", "%.64q is not a message type", h.Type)
 	}
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
 	if err := d.Decode(m); err != nil {
-		return &Unreadable{h}, fault.Wrap(fault.Invalid, err, "decode %s", h.Type)
+		return &Unreadable{h}, fault.Malformed(err, "decode %s", h.Type)
 	}
 	if _, err := d.Token(); err != io.EOF {
 		return &Unreadable{h}, fault.New(fault.Invalid, "decode %s: something follows the message", h.Type)

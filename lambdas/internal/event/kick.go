@@ -33,7 +33,7 @@ func decodeKick(body string) (k control.Kick, err error) {
 	d := json.NewDecoder(bytes.NewReader([]byte(body)))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&k); err != nil {
-		return k, fault.Wrap(fault.Invalid, err, "decode kick")
+		return k, fault.Malformed(err, "decode kick")
 	}
 	if _, err := d.Token(); err != io.EOF {
 		return k, fault.New(fault.Invalid, "decode kick: something follows it")

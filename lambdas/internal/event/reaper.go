@@ -51,7 +51,7 @@ func hostState(e events.CloudWatchEvent) (h control.HostState, err error) {
 		return h, fault.Field("detail-type", "must be %q, not %.64q", hostDetail, e.DetailType)
 	}
 	if err := json.Unmarshal(e.Detail, &detail); err != nil {
-		return h, fault.Wrap(fault.Invalid, err, "decode the detail of an EC2 event")
+		return h, fault.Malformed(err, "decode the detail of an EC2 event")
 	}
 	if detail.InstanceID == "" || detail.State == "" || e.Time.IsZero() {
 		return h, fault.Field("detail", "must have instance-id, state and time")
