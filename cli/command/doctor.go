@@ -68,7 +68,7 @@ func (s *session) doctor(ctx context.Context, strict bool) error {
 
 func (s *session) finding(f doctor.Finding) {
 	mark := output.Paint(fmt.Sprintf("%-4s", f.State), view.Colour(string(f.State)), s.colours())
-	fmt.Fprintf(s.Out, "%s  %-14s %s\n", mark, f.Check, f.Text)
+	fmt.Fprintf(s.Out, "%s  %-14s %s\n", mark, f.Check, output.Visible(f.Text))
 	if f.Next != "" && f.State != doctor.OK {
 		fmt.Fprintf(s.Out, "                     next: %s\n", f.Next)
 	}

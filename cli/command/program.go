@@ -62,7 +62,7 @@ func Run(ctx context.Context, p Program, args []string) int {
 	}
 	e := exit.Explain(err)
 	if e.Code != exit.Interrupted || e.Next != "" {
-		fmt.Fprintln(p.Err, "longshore: "+e.Error())
+		fmt.Fprintln(p.Err, "longshore: "+output.VisibleLines(e.Error()))
 	}
 	return e.Code
 }
@@ -247,4 +247,6 @@ func (s *session) show(value any, table func() *output.Table) error {
 }
 
 // note tells a person how it goes; programs that read Out do not see it.
-func (s *session) note(format string, args ...any) { fmt.Fprintf(s.Err, format+"\n", args...) }
+func (s *session) note(format string, args ...any) {
+	fmt.Fprintln(s.Err, output.VisibleLines(fmt.Sprintf(format, args...)))
+}

@@ -30,6 +30,7 @@ func (s *session) statusLine() *statusLine {
 func (l *statusLine) set(key, text string, c output.Colour) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	text = output.Visible(text)
 	if l.live {
 		l.text = output.Paint(text, c, l.colours)
 		l.draw()

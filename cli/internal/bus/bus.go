@@ -19,6 +19,8 @@ import (
 	ebtypes "github.com/aws/aws-sdk-go-v2/service/eventbridge/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/longshore-run/longshore/cli/internal/output"
 )
 
 // Prefix begins the names of what a reading makes: what is left of one that was
@@ -212,5 +214,5 @@ func Line(e Event) string {
 			break
 		}
 	}
-	return strings.Join(parts, "  ")
+	return output.Visible(strings.Join(parts, "  "))
 }

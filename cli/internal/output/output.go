@@ -65,11 +65,12 @@ type Table struct {
 func (t *Table) Add(cells ...any) {
 	var row []Cell
 	for _, c := range cells {
-		if cell, ok := c.(Cell); ok {
-			row = append(row, cell)
-		} else {
-			row = append(row, Cell{Text: fmt.Sprint(c)})
+		cell, ok := c.(Cell)
+		if !ok {
+			cell = Cell{Text: fmt.Sprint(c)}
 		}
+		cell.Text = Visible(cell.Text)
+		row = append(row, cell)
 	}
 	t.Rows = append(t.Rows, row)
 }

@@ -103,5 +103,5 @@ func Events(s *types.Service, seen map[string]bool) []types.ServiceEvent {
 
 // Event is a line for one message.
 func Event(e types.ServiceEvent) string {
-	return aws.ToTime(e.CreatedAt).UTC().Format(time.RFC3339) + "  " + strings.TrimSpace(aws.ToString(e.Message))
+	return aws.ToTime(e.CreatedAt).UTC().Format(time.RFC3339) + "  " + output.Visible(strings.TrimSpace(aws.ToString(e.Message)))
 }
