@@ -94,3 +94,69 @@ func FuzzDecodeOverride(f *testing.F) {
 		}
 	})
 }
+
+// FuzzParseStored: what was stored is read, and written the same.
+func FuzzParseStored(f *testing.F) {
+	f.Add(taskdef.Canonical(registered(f, beside(""))))
+	f.Add([]byte(`{"family":"f","registeredAt":1.5,"containerDefinitions":[null]}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		def, err := taskdef.ParseStored(body)
+		if err != nil {
+			orderly(t, err)
+			return
+		}
+		once := taskdef.Canonical(def)
+		again, err := taskdef.ParseStored(once)
+		if err != nil || string(taskdef.Canonical(again)) != string(once) {
+			t.Fatalf("%v\n%s\n%s", err, once, taskdef.Canonical(again))
+		}
+	})
+}
+
+// FuzzParseReference: what is read as the name of a definition is a family, and a
+// revision that is none or from 1; it is its own name.
+func FuzzParseReference(f *testing.F) {
+	for _, s := range []string{"", "web", "web:3", "web:03", "web:99999999999", "arn:aws:ecs:us-east-1:000000000000:task-definition/web:3", "arn:aws:ecs:::task-definition/"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		r, err := taskdef.ParseReference(s)
+		if err != nil {
+			orderly(t, err)
+			if len(err.Error()) > 1024 {
+				t.Fatalf("the error has %d bytes", len(err.Error()))
+			}
+			return
+		}
+		if r.Family == "" || r.Revision < 0 || len(r.Family) > 255 {
+			t.Fatalf("%q is %+v", s, r)
+		}
+		if r.Revision == 0 {
+			return
+		}
+		again, err := taskdef.ParseReference(taskdef.ARN(r.Region, r.Account, r.Family, r.Revision))
+		if err != nil || again != r {
+			t.Fatalf("%q is %+v and then %+v, %v", s, r, again, err)
+		}
+	})
+}
+
+// FuzzUnmarshalJSON: a time is read to the millisecond, whatever its form.
+func FuzzUnmarshalJSON(f *testing.F) {
+	for _, s := range []string{"0", "-0.001", "1767323045.25", "1e12", "NaN", `"x"`, "null", "0x1p-2"} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var i, again taskdef.Instant
+		if err := i.UnmarshalJSON(data); err != nil {
+			if len(err.Error()) > 1024 {
+				t.Fatalf("the error has %d bytes", len(err.Error()))
+			}
+			return
+		}
+		text, err := i.MarshalJSON()
+		if err != nil || again.UnmarshalJSON(text) != nil || again != i {
+			t.Fatalf("%s is %d, written as %s and read as %d, %v", data, i, text, again, err)
+		}
+	})
+}

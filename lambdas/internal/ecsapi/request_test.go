@@ -2,21 +2,18 @@ package ecsapi_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/base64"
 	"encoding/json"
 	"flag"
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/aws/aws-lambda-go/events"
 
 	"github.com/longshore-run/longshore/lambdas/control"
-	"github.com/longshore-run/longshore/lambdas/internal/ecsapi"
 	"github.com/longshore-run/longshore/shared/fault"
 )
 
@@ -293,29 +290,4 @@ func golden(t *testing.T, name string, got []byte) {
 	if !bytes.Equal(got, want) {
 		t.Errorf("%s differs; run with -update and look at the difference:\n%s", path, got)
 	}
-}
-
-// FuzzRequest sends anything to any operation: no body may make a server's
-// fault, or an answer that is no JSON object.
-func FuzzRequest(f *testing.F) {
-	names := ecsapi.Operations()
-	for i, name := range names {
-		f.Add(i, []byte(`{}`))
-		if slices.Contains([]string{"RunTask", "StartTask"}, name) {
-			f.Add(i, []byte(`{"taskDefinition":"web","containerInstances":["a"],"tags":[{"key":"k"}],"overrides":{"containerOverrides":[{}]}}`))
-		}
-		f.Add(i, []byte(`{"cluster":"default","tasks":["a"],"nextToken":"e30","maxResults":1,"family":"web"}`))
-		f.Add(i, []byte(`[[[`))
-	}
-	f.Fuzz(func(t *testing.T, n int, body []byte) {
-		r := newRig(t)
-		r.world()
-		name := names[((n%len(names))+len(names))%len(names)]
-		e := request(name, string(body), false)
-		res, err := r.handler.Function(context.Background(), e)
-		var out map[string]json.RawMessage
-		if err != nil || res.StatusCode >= 500 || json.Unmarshal([]byte(res.Body), &out) != nil {
-			t.Fatalf("%s %q: %d %s, %v", name, body, res.StatusCode, res.Body, err)
-		}
-	})
 }

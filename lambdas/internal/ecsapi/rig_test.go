@@ -49,6 +49,20 @@ func (noMetrics) Count(string, float64, ...string) {}
 
 func newRig(t *testing.T, given ...string) *rig {
 	t.Helper()
+	r := newBareRig(t, given...)
+	server := httptest.NewServer(judged(t, r.handler))
+	t.Cleanup(server.Close)
+	r.url = server.URL
+	r.ecs = ecs.New(ecs.Options{
+		Region: "eu-central-1", BaseEndpoint: aws.String(server.URL), RetryMaxAttempts: 1,
+		Credentials: credentials.NewStaticCredentialsProvider("AKID", "SECRET", ""),
+	})
+	return r
+}
+
+// newBareRig is a rig without HTTP and a client.
+func newBareRig(t *testing.T, given ...string) *rig {
+	t.Helper()
 	r := &rig{t: t, ctx: t.Context(), store: controltest.NewStore(), now: time.Unix(1_800_000_000, 123_000_000).UTC(), log: &bytes.Buffer{}}
 	r.store.Lag = 0
 	r.queue = controltest.NewQueue(r.store.Calls)
@@ -75,13 +89,6 @@ func newRig(t *testing.T, given ...string) *rig {
 		Pause: func(context.Context, int) {},
 	}
 	r.handler = ecsapi.New(r.control)
-	server := httptest.NewServer(judged(t, r.handler))
-	t.Cleanup(server.Close)
-	r.url = server.URL
-	r.ecs = ecs.New(ecs.Options{
-		Region: "eu-central-1", BaseEndpoint: aws.String(server.URL), RetryMaxAttempts: 1,
-		Credentials: credentials.NewStaticCredentialsProvider("AKID", "SECRET", ""),
-	})
 	t.Cleanup(func() {
 		for _, v := range r.store.Violations() {
 			t.Error(v)
