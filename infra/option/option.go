@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -297,6 +298,7 @@ func (r *reader) control(local bool) setting.Control {
 		}
 	}
 	delete(values, readOnly) // no text; its default stands until the stack gives it
+	values["LONGSHORE_REGISTER_ROLES"] = "*" // functions have no default: one that is not told lets nobody in
 	tunables := Tunables()
 	for _, key := range slices.Sorted(maps.Keys(tunables)) {
 		name, text := tunables[key], r.text(key, "")
@@ -315,6 +317,15 @@ func (r *reader) control(local bool) setting.Control {
 	if err := setting.FromEnv(&c, lookup(values, "", "")); err != nil {
 		r.faults = append(r.faults, err)
 	}
+	if len(c.RegisterRoles) == 0 {
+		r.fault("registerRoles", "must list at least one")
+	}
+	for _, entry := range c.RegisterRoles {
+		if !registerRole.MatchString(entry) {
+			r.fault("registerRoles", "%.80q is neither * nor a role's or user's id (AROA…, AIDA…), alone or as cluster=id", entry)
+			break
+		}
+	}
 	if c.SenderFromBody && !local {
 		r.fault("senderFromBody", "is for emulators: on AWS it would let any instance speak for any other (needs %slocal=true)", Prefix)
 	}
@@ -326,6 +337,9 @@ func (r *reader) control(local bool) setting.Control {
 	}
 	return c
 }
+
+// registerRole is who may register: in any cluster, or in one.
+var registerRole = regexp.MustCompile(`^([a-zA-Z0-9_-]{1,255}=)?(\*|[A-Z0-9]{6,128}(:[\w+=,.@-]{2,64})?)$`)
 
 // derive fills in what follows from the rest: three missed heartbeats make an
 // instance suspect, and an emulator's messages must say who sent them.

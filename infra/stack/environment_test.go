@@ -69,7 +69,7 @@ func TestEnvironment_TrustsTheAgentsRoleAloneOutsideAnEmulator(t *testing.T) {
 	if v, _ := look("LONGSHORE_REGISTER_ROLES"); v != "{Agent.RoleId}" {
 		t.Errorf("LONGSHORE_REGISTER_ROLES=%s", v)
 	}
-	if v, _ := environment(t, second, "statechange")("LONGSHORE_REGISTER_ROLES"); v != "{Agent.RoleId},AROAEXAMPLE" {
+	if v, _ := environment(t, second, "statechange")("LONGSHORE_REGISTER_ROLES"); v != "{Agent.RoleId},AROAEXAMPLE,edge={Agent.RoleId}" {
 		t.Errorf("with another role allowed: LONGSHORE_REGISTER_ROLES=%s", v)
 	}
 }

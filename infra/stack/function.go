@@ -1,6 +1,7 @@
 package stack
 
 import (
+	"strings"
 	"time"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsevents"
@@ -133,8 +134,8 @@ func (s *Stack) registerRoles() []string {
 	}
 	var out []string
 	for _, role := range s.option.Control.RegisterRoles {
-		if role == "*" {
-			role = *s.agent.Role.RoleId()
+		if start, every := strings.CutSuffix(role, "*"); every { // also of one cluster, edge=*
+			role = start + *s.agent.Role.RoleId()
 		}
 		out = append(out, role)
 	}

@@ -96,7 +96,7 @@ func synthesize(dir string) error {
 			"longshore:name": "Harbor", "longshore:architecture": "x86_64", "longshore:dist": dist,
 			"longshore:logDays": "90", "longshore:waitingAlarm": "1h",
 			"longshore:agentPolicies": "arn:aws:iam::aws:policy/AmazonEC2ContainerRegistryReadOnly",
-			"longshore:registerRoles": "*,AROAEXAMPLE", "longshore:failedTasks": "true",
+			"longshore:registerRoles": "*,AROAEXAMPLE,edge=*", "longshore:failedTasks": "true",
 			"longshore:schedules": schedules,
 		},
 	} {

@@ -47,9 +47,9 @@ func (c *Control) IngestRegister(ctx context.Context, s Sender, m *wire.Register
 	if !c.vouched(ctx, s, m.Instance) {
 		return nil
 	}
-	if !c.mayRegister(s) {
+	if !c.mayRegister(s, m.Cluster) {
 		c.Metrics.Count(countRefusedSenders, 1)
-		c.Log.WarnContext(ctx, "registration dropped: the sender's role may not register", logkey.Instance, m.Instance, logkey.Sender, s.Identity)
+		c.Log.WarnContext(ctx, "registration dropped: the sender's role may not register in this cluster", logkey.Instance, m.Instance, logkey.Cluster, m.Cluster, logkey.Sender, s.Identity)
 		return nil
 	}
 	r := &registration{c: c, sender: s, m: m, now: c.Now()}
@@ -209,7 +209,7 @@ func (r *registration) duplicate(w *changes) error {
 // is not the agent's to say: a shrinking host may be over for a while.
 func (r *registration) describe() {
 	in, l, m := r.in, r.ledger, r.m
-	in.Cluster, in.Identity, in.EC2InstanceID = m.Cluster, m.Identity, m.EC2InstanceID
+	in.Cluster, in.Identity, in.EC2InstanceID = m.Cluster, m.Identity, r.host()
 	in.Zone = m.Zone
 	if in.Zone == "" {
 		in.Zone = noZone
@@ -223,6 +223,18 @@ func (r *registration) describe() {
 		CPU: m.CPU, MemoryMiB: m.MemoryMiB, GPUs: sorted(slices.Clone(m.GPUs)),
 		TCP: distinct(m.ReservedTCP), UDP: distinct(m.ReservedUDP),
 	}
+}
+
+// host is the EC2 instance that the agent runs on. On EC2 a role's session is
+// named after it, and IAM vouches for that; what an agent says beyond it counts for
+// nothing, or one could have another's host taken for its own: what EC2 and
+// placement say of that host would be said of this instance.
+func (r *registration) host() string {
+	_, session, _ := strings.Cut(r.m.Identity, ":")
+	if said := r.m.EC2InstanceID; said == session || r.c.Setting.SenderFromBody {
+		return said
+	}
+	return ""
 }
 
 // attributesFrom are the attributes that an agent may say of itself.
@@ -284,6 +296,9 @@ func (r *registration) welcome(ctx context.Context) error {
 	}
 	if err := r.c.Queue.EnsureInbox(ctx, r.in.ID, r.in.Identity); err != nil {
 		return fmt.Errorf("make the inbox of instance %s: %w", r.in.ID, err)
+	}
+	if r.in.EC2InstanceID != r.m.EC2InstanceID {
+		r.c.Log.WarnContext(ctx, "the EC2 instance that an agent says it is on is not the one its session is named after: it is taken for none", logkey.Instance, r.in.ID, logkey.Sender, r.in.Identity, logkey.Reason, r.m.EC2InstanceID)
 	}
 	r.c.Log.InfoContext(ctx, "instance registered", logkey.Instance, r.in.ID, logkey.Cluster, r.in.Cluster, logkey.Incarnation, r.in.Incarnation, logkey.Epoch, r.ledger.Epoch, logkey.Stage, r.lease.Stage)
 	r.c.send(ctx, r.c.welcomeMessage(r.in, r.ledger, r.lease))

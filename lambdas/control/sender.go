@@ -39,12 +39,31 @@ func (c *Control) vouched(ctx context.Context, s Sender, instance string) bool {
 	return false
 }
 
-// mayRegister says whether sessions of the sender's role may register
-// instances. An identity is the id of a user or of a role, then a colon and the
+// mayRegister says whether sessions of the sender's role may register instances
+// in a cluster. An identity is the id of a user or of a role, then a colon and the
 // session.
-func (c *Control) mayRegister(s Sender) bool {
+func (c *Control) mayRegister(s Sender, cluster string) bool {
 	role, _, _ := strings.Cut(s.Identity, ":")
-	return slices.ContainsFunc(c.Setting.RegisterRoles, func(allowed string) bool {
+	return slices.ContainsFunc(rolesOf(c.Setting.RegisterRoles, cluster), func(allowed string) bool {
 		return allowed == "*" || s.Identity != "" && (allowed == role || allowed == s.Identity)
 	})
+}
+
+// rolesOf are the roles listed for a cluster, as cluster=role; where it has none of
+// its own, those that are listed for no cluster.
+func rolesOf(list []string, cluster string) []string {
+	var own, general []string
+	for _, entry := range list {
+		of, role, named := strings.Cut(entry, "=")
+		switch {
+		case !named:
+			general = append(general, entry)
+		case of == cluster:
+			own = append(own, role)
+		}
+	}
+	if own != nil {
+		return own
+	}
+	return general
 }

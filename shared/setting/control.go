@@ -41,8 +41,10 @@ type Control struct {
 
 	// RegisterRoles lists the ids of the roles (AROA…), or of IAM users, whose
 	// sessions may register instances: what SQS shows of a sender is an id, not a
-	// name. "*" lets any sender that IAM let through register.
-	RegisterRoles []string `env:"LONGSHORE_REGISTER_ROLES" def:"*"`
+	// name. "*" lets any sender that IAM let through register. An entry cluster=role
+	// is of that cluster, for which the entries without a cluster then do not count.
+	// Without any nobody may.
+	RegisterRoles []string `env:"LONGSHORE_REGISTER_ROLES"`
 	// SenderFromBody believes the identity a message claims. Emulators give
 	// every message the same SenderId; nothing but the local stack sets it.
 	SenderFromBody bool `env:"LONGSHORE_SENDER_FROM_BODY" def:"false"`

@@ -48,6 +48,9 @@ func Env(s any) map[string]string {
 	out := map[string]string{}
 	for f, v := range fields(s) {
 		text := format(v)
+		if v.Kind() == reflect.Slice && v.Len() == 0 && !v.IsNil() {
+			text = "," // a list of nothing, which is not the default
+		}
 		if text == "" || text == canonical(f) {
 			continue
 		}
@@ -107,7 +110,7 @@ func set(v reflect.Value, tag reflect.StructTag, text string) error {
 	case []string:
 		v.Set(reflect.ValueOf(split(text)))
 	case []int:
-		var all []int
+		all := []int{}
 		for _, part := range split(text) {
 			n, err := strconv.Atoi(part)
 			if err != nil {
@@ -180,7 +183,7 @@ func format(v reflect.Value) string {
 }
 
 func split(s string) []string {
-	var out []string
+	out := []string{}
 	for part := range strings.SplitSeq(s, ",") {
 		if part = strings.TrimSpace(part); part != "" {
 			out = append(out, part)

@@ -86,7 +86,7 @@ func NewWorld(t testing.TB) *World {
 
 // Setting is every setting's default, for a region and an account.
 func Setting() (all setting.Control) {
-	env := map[string]string{"LONGSHORE_REGION": "us-east-1", "LONGSHORE_ACCOUNT": "000000000000"}
+	env := map[string]string{"LONGSHORE_REGION": "us-east-1", "LONGSHORE_ACCOUNT": "000000000000", "LONGSHORE_REGISTER_ROLES": "*"}
 	for _, name := range setting.Names(setting.Control{}) {
 		if _, ok := env[name]; !ok {
 			env[name] = ""
