@@ -199,7 +199,7 @@ func (x *search) onMachine(s *state, i int) (out []begin) {
 	if !m.Host {
 		at := time.Unix(s.clock, 0).UTC()
 		use(terminated, name+" terminated", func(ctx context.Context, c *control.Control) error {
-			return c.IngestHostState(ctx, control.HostState{EC2InstanceID: "i-" + name, State: "terminated", At: at})
+			return c.IngestHostState(ctx, control.HostState{EC2InstanceID: name, State: "terminated", At: at})
 		})
 		use(off, name+" confirmed off", func(ctx context.Context, c *control.Control) error {
 			_, err := c.FenceContainerInstance(ctx, cluster, id)

@@ -138,7 +138,7 @@ func (m *Machine) origin() wire.Origin {
 // Register is the agent's register.
 func (m *Machine) Register() wire.Message {
 	return &wire.Register{Header: m.header(), Origin: m.origin(), Identity: m.Identity, Session: m.session(), Cluster: "default", Epoch: m.Epoch,
-		WireVersions: wire.Versions(), AgentVersion: "1", Zone: "local-a", CPU: 1024, MemoryMiB: m.Memory, EC2InstanceID: "i-" + m.Name}
+		WireVersions: wire.Versions(), AgentVersion: "1", Zone: "local-a", CPU: 1024, MemoryMiB: m.Memory, EC2InstanceID: m.Name}
 }
 
 func (m *Machine) session() string { return fmt.Sprintf("s-%d", m.Session) }
