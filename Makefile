@@ -77,6 +77,10 @@ test-localstack: need-docker need-busybox tools-localstack tools-python tools-no
 soak: need-docker need-busybox need-cc tools-python tools-node build-here ## the long forms: many random walks, reports held back for ten minutes
 	@tools/lane soak $(ARGS)
 
+.PHONY: fuzz
+fuzz: need-go ## every decoder, FUZZTIME (10s) each; ARGS=wire for some of them
+	@tools/fuzz $(ARGS)
+
 .PHONY: fmt
 fmt: need-go ## format all Go files
 	@gofmt -w -s $$(git ls-files --cached --others --exclude-standard '*.go')

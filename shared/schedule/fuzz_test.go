@@ -1,7 +1,7 @@
 package schedule_test
 
 import (
-	"reflect"
+	"maps"
 	"strings"
 	"testing"
 
@@ -51,7 +51,7 @@ func FuzzDecodeTemplate(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if again, err := schedule.DecodeTemplate(r.Template()); err != nil || !reflect.DeepEqual(again.Tags, r.Tags) {
+		if again, err := schedule.DecodeTemplate(r.Template()); err != nil || !maps.Equal(again.Tags, r.Tags) {
 			t.Fatalf("%+v is read back as %+v, %v", r, again, err)
 		}
 	})
