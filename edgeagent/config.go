@@ -16,6 +16,7 @@ import (
 	"github.com/longshore-run/longshore/edgeagent/internal/ecsconfig"
 	"github.com/longshore-run/longshore/edgeagent/internal/introspect"
 	"github.com/longshore-run/longshore/shared/setting"
+	"github.com/longshore-run/longshore/shared/wire"
 )
 
 // settings is what the agent was told, and what was odd about them.
@@ -128,8 +129,8 @@ func (c *settings) check() error {
 	for _, pair := range c.Attributes {
 		name, value, ok := strings.Cut(pair, "=")
 		switch {
-		case !ok || name == "" || len(name) > 128 || len(value) > 128:
-			bad("LONGSHORE_INSTANCE_ATTRIBUTES", "has %q: it must be name=value, each of up to 128 bytes", pair)
+		case !ok || !wire.IsAttribute(name, value):
+			bad("LONGSHORE_INSTANCE_ATTRIBUTES", "has %q: it must be name=value; %s", pair, wire.AttributeForm)
 		case strings.HasPrefix(name, "longshore."):
 			bad("LONGSHORE_INSTANCE_ATTRIBUTES", "has %q: names under longshore. are set by operators only", pair)
 		}

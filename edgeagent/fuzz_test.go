@@ -25,7 +25,7 @@ func FuzzReadConfig(f *testing.F) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		c, err := readConfig(file, func(string) (string, bool) { return "", false }, nil)
+		c, err := readConfig([]string{file}, func(string) (string, bool) { return "", false }, nil)
 		if err != nil {
 			for line := range strings.SplitSeq(err.Error(), "\n") {
 				if !strings.Contains(line, "LONGSHORE_") && !strings.Contains(line, "DOCKER_HOST") && !strings.Contains(line, "agent.env") && !strings.Contains(line, "token too long") {

@@ -18,12 +18,19 @@ const (
 	MaxGPUs       = 64
 	MaxText       = 512
 	MaxRange      = 16 // of ports, as text
+	// What an instance may say it has: more than any machine there is, and few
+	// enough that sums over a fleet stay numbers.
+	MaxCPU       = 4096 * 1024 // units: 4096 processors
+	MaxMemoryMiB = 64 << 20    // 64 TiB
 )
 
 var (
 	hex32    = regexp.MustCompile(`^[0-9a-f]{32}$`)
 	name     = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,255}$`)
 	opaqueID = regexp.MustCompile(`^[0-9a-zA-Z-]{1,64}$`)
+
+	attributeName  = regexp.MustCompile(`^[A-Za-z0-9_./\\-]{1,128}$`)
+	attributeValue = regexp.MustCompile(`^[A-Za-z0-9_.@:/\\ -]{0,128}$`)
 )
 
 // InstanceID is the container instance's id of an IAM identity (aws:userid).
@@ -34,6 +41,15 @@ func InstanceID(identity string) string {
 
 // IsInstanceID says whether a text has the form of an instance's id.
 func IsInstanceID(text string) bool { return hex32.MatchString(text) }
+
+// AttributeForm says what IsAttribute allows.
+const AttributeForm = "a name of 1 to 128 letters, digits and - _ . / \\, and a value of at most 128 of these, @ : and blanks, are allowed"
+
+// IsAttribute says whether name and value have the form that ECS gives attributes
+// of a container instance.
+func IsAttribute(name, value string) bool {
+	return attributeName.MatchString(name) && attributeValue.MatchString(value)
+}
 
 // checker collects the first fault of a message.
 type checker struct{ err error }
@@ -146,15 +162,14 @@ func (c *checker) register(m *Register) {
 	c.that(name.MatchString(m.Cluster), "cluster", "must be 1 to 255 letters, digits, underscores and hyphens")
 	c.epoch(m.Epoch)
 	c.that(len(m.WireVersions) >= 1 && len(m.WireVersions) <= 20, "wireVersions", "must list 1 to 20 versions")
-	c.that(m.CPU >= 1 && m.CPU <= 1<<24, "cpu", "must be 1 to %d units", 1<<24)
-	c.that(m.MemoryMiB >= 1 && m.MemoryMiB <= 1<<30, "memory", "must be 1 to %d MiB", 1<<30)
+	c.that(m.CPU >= 1 && m.CPU <= MaxCPU, "cpu", "must be 1 to %d units", MaxCPU)
+	c.that(m.MemoryMiB >= 1 && m.MemoryMiB <= MaxMemoryMiB, "memory", "must be 1 to %d MiB", MaxMemoryMiB)
 	c.ports("reservedTcp", m.ReservedTCP)
 	c.ports("reservedUdp", m.ReservedUDP)
 	c.gpus(m.GPUs)
 	c.that(len(m.Attributes) <= MaxAttributes, "attributes", "has %d entries; at most %d are allowed", len(m.Attributes), MaxAttributes)
 	for k, v := range m.Attributes {
-		c.text("attributes", k, 128)
-		c.text("attributes", v, 128)
+		c.that(IsAttribute(k, v), "attributes", "%.140q is %.140q; %s", k, v, AttributeForm)
 	}
 	for f, v := range map[string]string{"agentVersion": m.AgentVersion, "agentHash": m.AgentHash, "dockerVersion": m.DockerVersion, "ec2InstanceId": m.EC2InstanceID, "zone": m.Zone} {
 		c.text(f, v, MaxText)
