@@ -297,7 +297,7 @@ func (r *reader) control(local bool) setting.Control {
 			values[name] = "given by the stack"
 		}
 	}
-	delete(values, readOnly) // no text; its default stands until the stack gives it
+	delete(values, readOnly)                 // no text; its default stands until the stack gives it
 	values["LONGSHORE_REGISTER_ROLES"] = "*" // functions have no default: one that is not told lets nobody in
 	tunables := Tunables()
 	for _, key := range slices.Sorted(maps.Keys(tunables)) {
