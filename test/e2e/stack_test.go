@@ -3,8 +3,6 @@
 package e2e
 
 import (
-	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -34,30 +32,8 @@ func up(t *testing.T, o local.Options) *stack {
 	t.Helper()
 	o.LogLevel = "debug"
 	s := local.ForTest(t, o)
-	t.Cleanup(func() { audit(t, s) })
+	t.Cleanup(func() { local.CheckBooks(t, s) })
 	return &stack{Stack: s, t: t, ecs: s.ECS()}
-}
-
-// audit holds every ledger and every service's count against the tasks, whatever
-// the test did to them.
-func audit(t *testing.T, s *local.Stack) {
-	t.Helper()
-	answer, err := s.Audit(context.Background())
-	if err != nil {
-		t.Error(err)
-		return
-	}
-	var found struct {
-		Ledgers     *int              `json:"ledgers"`
-		Busy        int               `json:"busy"`
-		Differences []json.RawMessage `json:"differences"`
-	}
-	if err := json.Unmarshal(answer, &found); err != nil || found.Ledgers == nil || *found.Ledgers == 0 {
-		t.Errorf("the audit answers %s, %v", answer, err)
-	}
-	if len(found.Differences) > 0 || found.Busy > 0 {
-		t.Errorf("the audit found %s", answer)
-	}
 }
 
 // eventually polls until done says so.

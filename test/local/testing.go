@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -47,6 +48,31 @@ func ForTest(t testing.TB, o Options) *Stack {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// CheckBooks holds every ledger and every service's count against the tasks,
+// whatever a test did to them, and returns how many there are.
+func CheckBooks(t testing.TB, s *Stack) (ledgers, services int) {
+	t.Helper()
+	answer, err := s.Audit(context.Background())
+	if err != nil {
+		t.Error(err)
+		return 0, 0
+	}
+	var found struct {
+		Ledgers     *int              `json:"ledgers"`
+		Services    int               `json:"services"`
+		Busy        int               `json:"busy"`
+		Differences []json.RawMessage `json:"differences"`
+	}
+	if err := json.Unmarshal(answer, &found); err != nil || found.Ledgers == nil || *found.Ledgers == 0 {
+		t.Errorf("the audit answers %s, %v", answer, err)
+		return 0, 0
+	}
+	if len(found.Differences) > 0 || found.Busy > 0 {
+		t.Errorf("the audit found %s", answer)
+	}
+	return *found.Ledgers, found.Services
 }
 
 // showLogs prints the end of what agents and emulator logged, less its noise.
