@@ -62,8 +62,11 @@ func (c *Control) Heartbeats(ctx context.Context, batch []Beat) []error {
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return batch[a].Sender.SentAt.Compare(batch[b].Sender.SentAt) })
+	newest := map[string]*Lease{}
 	for _, i := range order {
-		leases[i], errs[i] = c.renew(ctx, batch[i])
+		if leases[i], errs[i] = c.renew(ctx, batch[i]); leases[i] != nil {
+			newest[leases[i].ID] = leases[i]
+		}
 	}
 	for _, i := range order {
 		if outOfTime(ctx) { // the leases are renewed; later beats say the rest again
@@ -71,7 +74,8 @@ func (c *Control) Heartbeats(ctx context.Context, batch []Beat) []error {
 			break
 		}
 		if errs[i] == nil && leases[i] != nil && batch[i].Message != nil {
-			errs[i] = c.attendSafely(ctx, batch[i], leases[i])
+			// Of many beats of one instance all but the last are old by now.
+			errs[i] = c.attendSafely(ctx, batch[i], newest[leases[i].ID])
 		}
 	}
 	return errs

@@ -16,6 +16,7 @@ const (
 	judgePerCommit = 40
 	judgeWrites    = 400
 	judgeCommands  = 500
+	judgeNamed     = 10 // unknown containers in the log; the rest are a number
 )
 
 // verdict is what an inventory says about a task that is open here.
@@ -280,12 +281,17 @@ func (j *judgement) inventory(tasks listed) {
 			j.running++
 			j.commands = append(j.commands, &wire.Stop{Header: wire.Header{Instance: j.in.ID}, Task: e.Task, Attempt: e.Attempt, Reason: t.StoppedReason})
 		case unknown:
-			j.unknowns++
+			if j.unknowns++; j.unknowns > judgeNamed {
+				continue
+			}
 			j.c.Log.Error("container unknown here: it is kept, and its instance fenced", logkey.Task, e.Task, logkey.Attempt, e.Attempt, logkey.Epoch, e.Epoch, logkey.Instance, j.in.ID)
 		case leaveIt:
 			j.older++
 		case noAnswer:
 		}
+	}
+	if j.unknowns > judgeNamed {
+		j.c.Log.Error("more containers are unknown here than are named", logkey.Count, j.unknowns, logkey.Instance, j.in.ID)
 	}
 	j.unknowns += j.m.UnknownLabels
 }

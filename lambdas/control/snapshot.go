@@ -13,8 +13,12 @@ import (
 // grow with what agents send.
 const (
 	maxReason   = 1024
+	maxKept     = 10  // containers: what a task definition may have
+	maxDetail   = 255 // of one container's reason, as ECS has it
 	maxImage    = 512
-	maxBindings = 400 // of all its containers
+	maxDigest   = 128 // and its runtime id
+	maxBindings = 200 // of all its containers
+	maxGPUs     = 64  // the same
 )
 
 // agentCauses are the ends an agent may tell of; any other is told by what it
@@ -88,12 +92,18 @@ func sameContainer(a, b task.Container) bool {
 // containers are the reported ones, bounded, each name once, times within reason.
 func (t Told) containers(of *Task) []task.Container {
 	var out []task.Container
-	bindings := 0
+	bindings, gpus := 0, 0
 	for _, k := range t.Report.Containers {
+		if len(out) == maxKept {
+			break
+		}
 		if slices.ContainsFunc(out, func(o task.Container) bool { return o.Name == k.Name }) {
 			continue
 		}
-		k.Reason, k.Image = cut(k.Reason, maxReason), cut(k.Image, maxImage)
+		k.Reason, k.Image, k.ImageDigest = cut(k.Reason, maxDetail), cut(k.Image, maxImage), cut(k.ImageDigest, maxDigest)
+		k.RuntimeID = cut(k.RuntimeID, maxDigest)
+		k.GPUs = first(k.GPUs, maxGPUs-gpus)
+		gpus += len(k.GPUs)
 		k.Bindings = first(k.Bindings, maxBindings-bindings)
 		bindings += len(k.Bindings)
 		if !k.StartedAt.IsZero() {

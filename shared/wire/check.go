@@ -18,6 +18,8 @@ const (
 	MaxGPUs       = 64
 	MaxText       = 512
 	MaxRange      = 16 // of ports, as text
+	MaxAddress    = 46 // of an interface
+	MaxGPUID      = 128
 	// What an instance may say it has: more than any machine there is, and few
 	// enough that sums over a fleet stay numbers.
 	MaxCPU       = 4096 * 1024 // units: 4096 processors
@@ -94,7 +96,7 @@ func (c *checker) gpus(ids []string) {
 	c.that(len(ids) <= MaxGPUs, "gpus", "has %d ids; at most %d are allowed", len(ids), MaxGPUs)
 	seen := map[string]bool{}
 	for _, g := range ids {
-		c.that(g != "" && len(g) <= MaxText, "gpus", "an id must have 1 to %d bytes", MaxText)
+		c.that(g != "" && len(g) <= MaxGPUID, "gpus", "an id must have 1 to %d bytes", MaxGPUID)
 		c.that(!seen[g], "gpus", "%q is listed twice", g)
 		seen[g] = true
 	}
@@ -193,6 +195,9 @@ func (c *checker) snapshot(s *Snapshot) {
 		c.text("containers.imageDigest", k.ImageDigest, MaxText)
 		c.text("containers.runtimeId", k.RuntimeID, 255)
 		for _, b := range k.Bindings {
+			c.that(b.ContainerPort >= 0 && b.ContainerPort <= 65535 && b.HostPort >= 0 && b.HostPort <= 65535, "containers.bindings", "a port is not between 0 and 65535")
+			c.that(b.Protocol == "" || b.Protocol == "tcp" || b.Protocol == "udp", "containers.bindings.protocol", "%.16q is not tcp or udp", b.Protocol)
+			c.text("containers.bindings.bindIP", b.BindIP, MaxAddress)
 			c.text("containers.bindings.containerPortRange", b.ContainerPortRange, MaxRange)
 			c.text("containers.bindings.hostPortRange", b.HostPortRange, MaxRange)
 		}
