@@ -184,6 +184,8 @@ type Control struct {
 	// where they go.
 	Shape func(Notice) (Event, error)
 	Bus   Bus
+	// Groups is for the reaper alone; nil where nothing is told to Auto Scaling.
+	Groups Groups
 	// Pause waits between tries; nil means a jittered wait that ends with ctx.
 	Pause func(ctx context.Context, try int)
 }

@@ -38,10 +38,16 @@ func (c *Control) drainDeadline(l *Ledger, in *Instance, k *Cluster) time.Time {
 	if tagged, ok := drainFor(cmp.Or(in.Tags[drainTag], k.Tags[drainTag])); ok {
 		d = tagged
 	}
-	if d == 0 {
-		return time.Time{}
+	var deadline time.Time
+	if d > 0 {
+		deadline = l.DrainingSince.Add(d)
 	}
-	return l.DrainingSince.Add(d)
+	if goes := l.Leaving.foremost().At; l.Leaving.drains() && !goes.IsZero() {
+		if early := goes.Add(-stopsBefore); deadline.IsZero() || early.Before(deadline) {
+			return early
+		}
+	}
+	return deadline
 }
 
 // drain makes an instance DRAINING or ACTIVE, and says whether that changes
@@ -63,15 +69,19 @@ func (l *Ledger) drain(lease *Lease, drains bool, now time.Time) bool {
 
 // drainProgress says how far the draining of an instance is, "" if there is none.
 func (v *InstanceView) drainProgress() string {
-	switch {
-	case v.Ledger.Status != Draining:
-		return ""
-	case v.Ledger.Open == 0:
-		return "drained: no task is left"
-	case v.DrainDeadline.IsZero():
-		return fmt.Sprintf("draining: %d tasks left, no deadline", v.Ledger.Open)
+	l, host := v.Ledger, ""
+	if l.Leaving.drains() {
+		host = "; " + l.Leaving.foremost().String()
 	}
-	return fmt.Sprintf("draining: %d tasks left, deadline %s", v.Ledger.Open, v.DrainDeadline.UTC().Format(time.RFC3339))
+	switch {
+	case l.Status != Draining:
+		return ""
+	case l.Open == 0:
+		return "drained: no task is left" + host
+	case v.DrainDeadline.IsZero():
+		return fmt.Sprintf("draining: %d tasks left, no deadline%s", l.Open, host)
+	}
+	return fmt.Sprintf("draining: %d tasks left, deadline %s%s", l.Open, v.DrainDeadline.UTC().Format(time.RFC3339), host)
 }
 
 // EndDrain stops what is left on an instance that is drained past its deadline,
@@ -135,7 +145,8 @@ func (c *Control) endDrainOf(ctx context.Context, instance string, ids []string)
 				continue
 			}
 			t.LastStatus = move(t.LastStatus, task.StopRequested)
-			t.DesiredStatus, t.StopCause, t.StoppedReason = task.DesiredStopped, task.ForcedDrainCause, drainedReason
+			t.DesiredStatus = task.DesiredStopped
+			t.StopCause, t.StoppedReason = l.forced(in)
 			t.Dispatched, t.DispatchAt = 1, c.Now().Add(dispatchWait(1))
 			stopped, writes = append(stopped, t), append(writes, Put(t))
 		}

@@ -155,7 +155,7 @@ func (c *Control) attend(ctx context.Context, b Beat, lease *Lease) error {
 // differs says whether a beat shows anything that its lease does not.
 func differs(m *wire.Heartbeat, lease *Lease) bool {
 	return m.Epoch != lease.Epoch || lease.Stage != StageConnected || (m.Docker == wire.DockerOK) != lease.Impaired.IsZero() ||
-		m.N <= lease.N || latest(lease.Sessions) != m.Session || inventoryHash(m.Inventory) != lease.Inventory || m.UnknownLabels > 0
+		m.N <= lease.N || latest(lease.Sessions) != m.Session || noticeText(m.Notice) != lease.Notice || inventoryHash(m.Inventory) != lease.Inventory || m.UnknownLabels > 0
 }
 
 func latest(sessions []string) string {
@@ -206,6 +206,7 @@ type visit struct {
 	lease  *Lease
 	over   bool // nothing of the body is to be judged
 	woken  bool // it takes work again
+	before Ledger
 	clone  bool
 }
 
@@ -228,12 +229,13 @@ func (v *visit) settle(ctx context.Context) error {
 			return nil, errGiveUp
 		}
 		lease, ledger := *v.lease, *v.ledger
+		v.before = ledger
 		v.change()
 		w := &changes{}
 		if changedLease(lease, *v.lease) {
 			w.put(v.lease)
 		}
-		if ledger.Connected != v.ledger.Connected || ledger.Epoch != v.ledger.Epoch || ledger.Cause != v.ledger.Cause || ledger.EndCause != v.ledger.EndCause {
+		if ledger.Connected != v.ledger.Connected || ledger.Epoch != v.ledger.Epoch || ledger.Cause != v.ledger.Cause || ledger.EndCause != v.ledger.EndCause || ledger.Leaving != v.ledger.Leaving {
 			w.put(v.ledger)
 		}
 		if len(w.order) == 0 {
@@ -246,7 +248,7 @@ func (v *visit) settle(ctx context.Context) error {
 
 func changedLease(a, b Lease) bool {
 	return a.Stage != b.Stage || a.StageReason != b.StageReason || a.Epoch != b.Epoch || !a.Impaired.Equal(b.Impaired) || a.ImpairedWhy != b.ImpairedWhy ||
-		a.Every != b.Every || a.Alternations != b.Alternations || !a.AlternatedAt.Equal(b.AlternatedAt) || !slices.Equal(a.Sessions, b.Sessions)
+		a.Every != b.Every || a.Alternations != b.Alternations || !a.AlternatedAt.Equal(b.AlternatedAt) || a.Notice != b.Notice || a.Draining != b.Draining || !slices.Equal(a.Sessions, b.Sessions)
 }
 
 // change is what the beat does to lease and ledger before its inventory is read.
@@ -259,7 +261,9 @@ func (v *visit) change() {
 		restore(l, lease, m.Epoch, v.now)
 	case lease.Stage == StageLost && m.Docker == wire.DockerOK: // with a broken engine it has not returned
 		setStage(lease, StageFenced, reasonReturned, v.now)
+		l.returned(lease, v.now)
 	}
+	v.notice()
 	if m.Docker != wire.DockerOK && lease.Impaired.IsZero() {
 		lease.Impaired, lease.ImpairedWhy = v.beat.Sender.SentAt, cut(m.DockerReason, 128)
 	}
@@ -312,6 +316,7 @@ func (v *visit) sessions() {
 
 // tell answers what can be answered before the inventory is judged.
 func (v *visit) tell(ctx context.Context) {
+	v.c.tellMoved(ctx, &v.before, v.ledger)
 	if v.woken {
 		v.c.kick(ctx, Kick{Cluster: v.ledger.Cluster, Instance: v.in.ID})
 	}

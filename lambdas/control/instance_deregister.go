@@ -48,6 +48,7 @@ func (c *Control) deregister(v *InstanceView) []Write {
 	now := c.Now()
 	raise(&v.Ledger, &v.Lease, ReapedCause, StageLost, "DEREGISTERED", now)
 	v.Ledger.drain(&v.Lease, false, now)
+	v.Ledger.forgetHost(&v.Lease)
 	v.Ledger.Status, v.Ledger.EndCause = Inactive, task.ForcedDrainCause
 	v.GoneAt = now
 	if v.Ledger.Open == 0 { // else its expiry is set once all is closed: what is open never expires

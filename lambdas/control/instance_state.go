@@ -56,7 +56,7 @@ func (c *Control) setState(ctx context.Context, cluster, id string, status Insta
 			failure = reasonMissing
 		case l.Status == Inactive:
 			failure = reasonInactive
-		case !l.drain(lease, status == Draining, c.Now()):
+		case !l.ask(lease, status == Draining, c.Now()):
 			return nil, errGiveUp
 		case lease.Version > 0:
 			return []Write{Put(l), Put(lease)}, nil

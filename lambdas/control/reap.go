@@ -35,7 +35,8 @@ func (c *Control) Tick(ctx context.Context) error {
 	if owner {
 		errs = append(errs, c.endRun(ctx, g))
 	}
-	errs = append(errs, r.closings(ctx), r.drains(ctx), r.forgetProbes(ctx))
+	errs = append(errs, r.closings(ctx), r.drains(ctx), r.leavings(ctx), r.forgetProbes(ctx))
+	r.tellGroups(ctx)
 	r.measure()
 	return errors.Join(errs...)
 }

@@ -192,10 +192,12 @@ type Ledger struct {
 	LostBy task.Cause `json:"lostBy,omitempty"`
 	// DrainingSince is when it was set DRAINING: its deadline is counted from then.
 	DrainingSince time.Time `json:"drainingSince,omitzero"`
-	Registered    Held      `json:"registered"` // TCP and UDP hold the reserved ports
-	Held          Held      `json:"held"`
-	Refusals      []Refusal `json:"refusals,omitempty"` // ≤ 16, newest last
-	ExpiresAt     time.Time `json:"expiresAt,omitzero"` // only INACTIVE with nothing open
+	// Leaving is what is known of the coming end of its host, nil for nothing.
+	Leaving    *Leaving  `json:"leaving,omitempty"`
+	Registered Held      `json:"registered"` // TCP and UDP hold the reserved ports
+	Held       Held      `json:"held"`
+	Refusals   []Refusal `json:"refusals,omitempty"` // ≤ 16, newest last
+	ExpiresAt  time.Time `json:"expiresAt,omitzero"` // only INACTIVE with nothing open
 }
 
 // Refusal is what an instance refused lately and is not offered until then.
@@ -243,9 +245,14 @@ type Lease struct {
 	StageReason  string        `json:"stageReason,omitempty"`
 	Impaired     time.Time     `json:"impaired,omitzero"`
 	ImpairedWhy  string        `json:"impairedWhy,omitempty"`
-	// Draining follows the ledger's status, for the reaper to find what is drained
-	// in the scan it makes anyway; nothing rests on it.
+	// Draining says that the ledger is DRAINING or holds a termination, for the
+	// reaper to find those in the scan it makes anyway; nothing rests on it.
 	Draining bool `json:"draining,omitempty"`
+	// Notice is what the last beat that was looked at said of its host's end.
+	Notice string `json:"notice,omitempty"`
+	// GroupTold is the epoch in which, it being LOST, its Auto Scaling group was
+	// told that the host is unhealthy.
+	GroupTold int64 `json:"groupTold,omitempty"`
 	// CordonedUntil is until when a host that EC2 said is stopping takes no work.
 	CordonedUntil time.Time `json:"cordonedUntil,omitzero"`
 	ExpiresAt     time.Time `json:"expiresAt,omitzero"`

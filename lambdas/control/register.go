@@ -136,11 +136,17 @@ func (r *registration) life(w *changes) error {
 	case l.Status == Inactive:
 		outrun(l, r.lease, m.Epoch, "REGISTERED again: to echo its epoch", r.now)
 		l.Status, l.EndCause, l.ExpiresAt = Active, "", time.Time{}
+		if l.forgetHost(r.lease); l.holdsHook() {
+			l.drain(r.lease, true, r.now)
+		}
 		in.GoneAt, in.ExpiresAt = time.Time{}, time.Time{}
 		r.incarnate()
 	case in.Incarnation != m.Incarnation && r.sender.SentAt.Sub(r.lease.Sent) < silentBeats*r.every():
 		return r.duplicate(w)
 	case in.Incarnation != m.Incarnation:
+		if r.lease.Stage == StageLost {
+			l.returned(r.lease, r.now)
+		}
 		outrun(l, r.lease, m.Epoch, "REGISTERED with a new journal: to echo its epoch", r.now)
 		l.EndCause = ""
 		r.incarnate()
@@ -151,6 +157,7 @@ func (r *registration) life(w *changes) error {
 		setStage(r.lease, StageFenced, "REGISTERED: to echo its epoch", r.now)
 	case r.lease.Stage == StageLost && r.lease.Impaired.IsZero():
 		setStage(r.lease, StageFenced, reasonReturned, r.now)
+		l.returned(r.lease, r.now)
 	}
 	return nil
 }

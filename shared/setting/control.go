@@ -49,6 +49,16 @@ type Control struct {
 	// every message the same SenderId; nothing but the local stack sets it.
 	SenderFromBody bool `env:"LONGSHORE_SENDER_FROM_BODY" def:"false"`
 
+	// AutoScalingGroups lists the groups whose instances are ours, by name, or by
+	// the start of names and a "*". Without any nothing is told to Auto Scaling.
+	AutoScalingGroups []string `env:"LONGSHORE_AUTO_SCALING_GROUPS"`
+	// LifecycleHook is the name of their hooks on termination that are answered
+	// once the instance is drained; hooks of other names are left alone.
+	LifecycleHook string `env:"LONGSHORE_LIFECYCLE_HOOK" def:"longshore"`
+	// SetInstanceHealth has groups told that the host of an instance that is LOST is
+	// unhealthy: they end it, and replace it.
+	SetInstanceHealth bool `env:"LONGSHORE_SET_INSTANCE_HEALTH" def:"false"`
+
 	// AuditRepairs lets the nightly audit write what an instance's tasks add up to
 	// into a ledger that says otherwise; without it the difference is only told.
 	AuditRepairs bool `env:"LONGSHORE_AUDIT_REPAIRS" def:"false"`

@@ -213,6 +213,12 @@ func (c *checker) heartbeat(m *Heartbeat) {
 	c.that(m.Docker == DockerOK || m.Docker == DockerImpaired, "docker", "%.32q is not OK or IMPAIRED", m.Docker)
 	c.text("dockerReason", m.DockerReason, MaxReason)
 	c.that(m.UnknownLabels >= 0 && m.UnknownLabels < 1<<30, "unknown", "must not be negative")
+	if n := m.Notice; n != nil {
+		c.that(n.Kind == NoticeSpot || n.Kind == NoticeAutoScaling || n.Kind == NoticeRebalance, "notice.kind", "%.32q is not spot, autoscaling or rebalance", n.Kind)
+		c.text("notice.action", n.Action, 64)
+		year := n.At.UTC().Year()
+		c.that(n.At.IsZero() || year >= 2000 && year < 3000, "notice.at", "must be in the years 2000 to 2999, not %d", year)
+	}
 	c.that(len(m.Inventory) <= MaxInventory, "inventory", "has %d entries; at most %d are allowed", len(m.Inventory), MaxInventory)
 	for _, e := range m.Inventory {
 		c.attempt(e.Task, e.Attempt)

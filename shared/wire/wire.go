@@ -153,7 +153,24 @@ type Heartbeat struct {
 	FreeDiskMiB   int64   `json:"freeDisk,omitempty"`
 	Inventory     []Entry `json:"inventory"`
 	UnknownLabels int     `json:"unknown,omitempty"` // containers with our label but no readable task
+	// Notice says that the host is about to be taken away; absent: nothing is known
+	// to come. The beat sent last counts.
+	Notice *Notice `json:"notice,omitempty"`
 }
+
+// Notice is what a host's metadata says of its end.
+type Notice struct {
+	Kind   string    `json:"kind"`             // one of the words below
+	Action string    `json:"action,omitempty"` // in the words of EC2 or Auto Scaling: terminate, stop, Terminated …
+	At     time.Time `json:"at,omitzero"`      // when, where that is known
+}
+
+// Kinds of notices.
+const (
+	NoticeSpot        = "spot"        // EC2 interrupts the Spot instance
+	NoticeAutoScaling = "autoscaling" // its Auto Scaling group is about to take it out of service
+	NoticeRebalance   = "rebalance"   // EC2 says that an interruption is likely
+)
 
 // Docker health words.
 const (
