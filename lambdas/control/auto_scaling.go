@@ -217,9 +217,7 @@ func (c *Control) tellGroup(ctx context.Context, judged Lease) error {
 	if err != nil {
 		return err
 	}
-	if found {
-		c.Log.WarnContext(ctx, "host of a LOST instance is to be replaced by its Auto Scaling group", logkey.Instance, l.ID, "ec2", lease.EC2)
-	}
+	c.Log.WarnContext(ctx, "host of a LOST instance set Unhealthy", logkey.Instance, l.ID, "ec2", lease.EC2, "inGroup", found)
 	return c.decide(ctx, "note that the group of instance "+l.ID+" was told", func() ([]Write, error) {
 		if err := c.Store.Load(ctx, lease); err != nil {
 			return nil, err

@@ -19,6 +19,13 @@ func grouped(w *controltest.World) *controltest.Groups {
 	return g
 }
 
+func TestGroups_InMemoryPassTheSuite(t *testing.T) {
+	controltest.GroupsSuite(t, "i-member", func(*testing.T) (control.Groups, func(control.Hook)) {
+		g := controltest.NewGroups(&controltest.Calls{}, "i-member")
+		return g, g.Hold
+	})
+}
+
 func termination(token string) control.Hook {
 	return control.Hook{Group: "web-1", Name: "longshore", Token: token, EC2: "i-0abc"}
 }

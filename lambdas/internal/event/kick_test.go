@@ -101,8 +101,10 @@ func TestKicks_AreReadStrictly(t *testing.T) {
 }
 
 type reaping struct {
-	ticks  int
-	states []control.HostState
+	ticks    int
+	states   []control.HostState
+	warnings []control.Interruption
+	hooks    []control.Hook
 }
 
 func (r *reaping) Tick(context.Context) error { r.ticks++; return nil }

@@ -17,11 +17,14 @@ const (
 	hostDetail = "EC2 Instance State-change Notification"
 )
 
-// Reaper runs the reaper each minute, and takes EC2's word for the end of hosts.
+// Reaper runs the reaper each minute, and takes the word of EC2 and Auto Scaling
+// for the end of hosts.
 type Reaper struct {
 	Control interface {
 		Tick(ctx context.Context) error
 		IngestHostState(ctx context.Context, h control.HostState) error
+		IngestInterruption(ctx context.Context, i control.Interruption) error
+		IngestTermination(ctx context.Context, h control.Hook) error
 	}
 	Metrics control.Metrics
 	Log     *slog.Logger
@@ -30,16 +33,30 @@ type Reaper struct {
 // Handle takes one event of a rule. An error makes Lambda try again, which is
 // harmless: every run is safe to run twice.
 func (r *Reaper) Handle(ctx context.Context, e events.CloudWatchEvent) error {
-	if e.Source != hostSource {
+	if e.Source != hostSource && e.Source != groupSource {
 		return r.Control.Tick(ctx)
 	}
-	h, err := hostState(e)
+	ingest, err := r.read(e)
 	if err != nil {
 		r.Metrics.Count(countUndecodable, 1)
 		r.Log.ErrorContext(ctx, "event dropped", logkey.Message, e.ID, logkey.Error, err)
 		return nil
 	}
-	return r.Control.IngestHostState(ctx, h)
+	return ingest(ctx)
+}
+
+// read is what an event about a host comes to.
+func (r *Reaper) read(e events.CloudWatchEvent) (ingest func(context.Context) error, err error) {
+	switch {
+	case e.Source == groupSource:
+		h, err := termination(e)
+		return func(ctx context.Context) error { return r.Control.IngestTermination(ctx, h) }, err
+	case e.DetailType == warningDetail:
+		i, err := interruption(e)
+		return func(ctx context.Context) error { return r.Control.IngestInterruption(ctx, i) }, err
+	}
+	h, err := hostState(e)
+	return func(ctx context.Context) error { return r.Control.IngestHostState(ctx, h) }, err
 }
 
 func hostState(e events.CloudWatchEvent) (h control.HostState, err error) {
