@@ -329,6 +329,7 @@ func (r *reader) control(local bool) setting.Control {
 	if c.SenderFromBody && !local {
 		r.fault("senderFromBody", "is for emulators: on AWS it would let any instance speak for any other (needs %slocal=true)", Prefix)
 	}
+	r.groups(c)
 	if c.SuspectAfter <= c.HeartbeatEvery {
 		r.fault("suspectAfter", "%s must be longer than heartbeatEvery, %s", c.SuspectAfter, c.HeartbeatEvery)
 	}
@@ -340,6 +341,27 @@ func (r *reader) control(local bool) setting.Control {
 
 // registerRole is who may register: in any cluster, or in one.
 var registerRole = regexp.MustCompile(`^([a-zA-Z0-9_-]{1,255}=)?(\*|[A-Z0-9]{6,128}(:[\w+=,.@-]{2,64})?)$`)
+
+var (
+	groupName = regexp.MustCompile(`^[A-Za-z0-9._/-]{1,254}\*?$`)
+	hookName  = regexp.MustCompile(`^[A-Za-z0-9_/-]{1,255}$`)
+)
+
+// groups judges what is said of Auto Scaling groups.
+func (r *reader) groups(c setting.Control) {
+	for _, name := range c.AutoScalingGroups {
+		if !groupName.MatchString(name) {
+			r.fault("autoScalingGroups", "must be names of groups, or starts of names and a \"*\", separated by commas; each of letters, digits and . _ / -")
+			break
+		}
+	}
+	if !hookName.MatchString(c.LifecycleHook) {
+		r.fault("lifecycleHook", "must be the name of a hook: 1 to 255 letters, digits and _ / -")
+	}
+	if c.SetInstanceHealth && len(c.AutoScalingGroups) == 0 {
+		r.fault("setInstanceHealth", "needs %sautoScalingGroups: the groups that may be told", Prefix)
+	}
+}
 
 // derive fills in what follows from the rest: three missed heartbeats make an
 // instance suspect, and an emulator's messages must say who sent them.

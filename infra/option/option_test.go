@@ -3,6 +3,7 @@ package option_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -135,6 +136,23 @@ func TestRead_SchedulesComeAsJSONOrAsText(t *testing.T) {
 	} {
 		if _, err := option.Read(map[string]any{"longshore:schedules": bad}, "arm64"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", bad, err)
+		}
+	}
+}
+
+func TestRead_AutoScalingGroupsAreNamed(t *testing.T) {
+	o, err := option.Read(map[string]any{"longshore:autoScalingGroups": []any{"batch", "web-*"}, "longshore:setInstanceHealth": true, "longshore:lifecycleHook": "drain/me"}, "arm64")
+	if err != nil || !slices.Equal(o.Control.AutoScalingGroups, []string{"batch", "web-*"}) || !o.Control.SetInstanceHealth || o.Control.LifecycleHook != "drain/me" {
+		t.Errorf("%+v %v", o.Control, err)
+	}
+	for _, bad := range []map[string]any{
+		{"longshore:autoScalingGroups": "*"}, {"longshore:autoScalingGroups": "a*b"}, {"longshore:autoScalingGroups": "arn:aws:autoscaling:x"},
+		{"longshore:setInstanceHealth": "true"}, {"longshore:lifecycleHook": "a b"},
+	} {
+		for key := range bad {
+			if _, err := option.Read(bad, "arm64"); err == nil || !strings.Contains(err.Error(), key) {
+				t.Errorf("%v: %v", bad, err)
+			}
 		}
 	}
 }

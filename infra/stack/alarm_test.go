@@ -94,7 +94,7 @@ func TestAlarms_WatchWhatExists(t *testing.T) {
 		watched[key] = append(watched[key], p["MetricName"].(string))
 	}
 	want := map[string][]string{
-		"Longshore Stack Longshore": {"BrakeEngaged", "DuplicateIdentities", "FencedInstances", "GuardBlackout",
+		"Longshore Stack Longshore": {"AutoScalingFaults", "BrakeEngaged", "DuplicateIdentities", "FencedInstances", "GuardBlackout",
 			"LedgerDifferences", "LostProbes", "MissedScheduledRuns", "OldestWaitingSeconds", "RefusedRegistrations", "RefusedSenders", "UndecodableMessages", "UnknownContainers"},
 	}
 	for _, q := range []string{"AdmissionQueue", "ReportsQueue", "HeartbeatsQueue", "ServicesQueue"} {

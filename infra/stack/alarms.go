@@ -155,6 +155,11 @@ func (s *Stack) ownAlarms() []alarm.Alarm {
 		Metric:    count("RefusedRegistrations"),
 		Threshold: 1, Of: 3, Periods: 3,
 	}, {
+		Name:      "autoscaling-faults",
+		Says:      "For fifteen minutes Auto Scaling could not be told that a host is lost, or drained.",
+		Metric:    count("AutoScalingFaults"),
+		Threshold: 1, Of: 3, Periods: 3,
+	}, {
 		Name:      "ledger-differences",
 		Says:      "A ledger, or a service's count, is not what its tasks add up to.",
 		Metric:    count("LedgerDifferences"),

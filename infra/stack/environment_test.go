@@ -32,7 +32,7 @@ func defaults() setting.Control {
 		HeartbeatEvery:        time.Minute, SuspectAfter: 3 * time.Minute, ReapAfter: 10 * time.Minute, BlackoutMax: time.Hour,
 		StarvationAge: 2 * time.Minute, EarmarkFor: 10 * time.Minute, RefusalMemory: 5 * time.Minute,
 		StoppedTasksFor: 24 * time.Hour, KeepFor: 24 * time.Hour, DrainDeadline: 24 * time.Hour,
-		RegisterRoles: []string{"{Agent.RoleId}"}, LogLevel: "info",
+		LifecycleHook: "longshore", RegisterRoles: []string{"{Agent.RoleId}"}, LogLevel: "info",
 	}
 }
 

@@ -174,15 +174,7 @@ func (s *Stack) addSources() {
 		Schedule:    awsevents.Schedule_Cron(&awsevents.CronOptions{Hour: jsii.String("3"), Minute: jsii.String("17")}),
 		Targets:     target(audit),
 	})
-	awsevents.NewRule(s.Stack, jsii.String("HostStopped"), &awsevents.RuleProps{
-		Description: jsii.String("Longshore: tells the reaper which EC2 instances stop or end"),
-		EventPattern: &awsevents.EventPattern{
-			Source:     jsii.Strings("aws.ec2"),
-			DetailType: jsii.Strings("EC2 Instance State-change Notification"),
-			Detail:     &map[string]any{"state": []string{"stopping", "stopped", "terminated"}},
-		},
-		Targets: target(reaper),
-	})
+	s.addHosts(target(reaper))
 }
 
 // addEndpoints gives the API its URLs, which only IAM opens, and makes the

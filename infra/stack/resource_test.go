@@ -400,12 +400,26 @@ func TestRules_WakeTheReaper(t *testing.T) {
 	if minute.Properties["ScheduleExpression"] != "rate(1 minute)" {
 		t.Errorf("schedule %v", minute.Properties["ScheduleExpression"])
 	}
-	want := `{"detail":{"state":["stopping","stopped","terminated"]},` +
+	want := `{"detail":{"state":["stopping","shutting-down","stopped","terminated"]},` +
 		`"detail-type":["EC2 Instance State-change Notification"],"source":["aws.ec2"]}`
 	if got := text(host.Properties["EventPattern"]); got != want {
 		t.Errorf("pattern %s", got)
 	}
-	for _, r := range []resource{minute, host} {
+	_, warning := real.one(t, "AWS::Events::Rule", "SpotWarning")
+	if got := text(warning.Properties["EventPattern"]); got != `{"detail-type":["EC2 Spot Instance Interruption Warning"],"source":["aws.ec2"]}` {
+		t.Errorf("pattern %s", got)
+	}
+	_, hook := second.one(t, "AWS::Events::Rule", "HostTerminates")
+	if got := text(hook.Properties["EventPattern"]); got != `{"detail":{"AutoScalingGroupName":["batch",{"prefix":"web-"}],"LifecycleHookName":["longshore"]},`+
+		`"detail-type":["EC2 Instance-terminate Lifecycle Action"],"source":["aws.autoscaling"]}` {
+		t.Errorf("pattern %s", got)
+	}
+	for _, id := range real.all("AWS::Events::Rule") {
+		if strings.HasPrefix(id, "HostTerminates") {
+			t.Error("terminations are told though no group is ours")
+		}
+	}
+	for _, r := range []resource{minute, host, warning, hook} {
 		targets := list(r.Properties["Targets"])
 		if len(targets) != 1 || text(targets[0].(map[string]any)["Arn"]) != "{Reaper.Arn}" || r.Properties["State"] != "ENABLED" {
 			t.Errorf("rule %v", r.Properties)

@@ -34,7 +34,8 @@ func (s *Stack) allow(name string) []identity.Statement {
 			allowed(s.tables[schema.Leases].TableArn(), "dynamodb:Scan"),
 			s.send(s.heartbeats.QueueArn(), s.admission.QueueArn(), s.services.QueueArn(), s.commandQueues()),
 			allowed(s.heartbeats.QueueArn(), "sqs:GetQueueAttributes"),
-			allowed(s.commandQueues(), "sqs:DeleteQueue"))
+			allowed(s.commandQueues(), "sqs:DeleteQueue"),
+			s.groups())
 	case services:
 		// It frees nothing on an instance: what it stops there, reports end.
 		return join(s.readWrite(schema.Tasks, schema.Catalog),

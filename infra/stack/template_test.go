@@ -97,7 +97,7 @@ func synthesize(dir string) error {
 			"longshore:logDays": "90", "longshore:waitingAlarm": "1h",
 			"longshore:agentPolicies": "arn:aws:iam::aws:policy/AmazonEC2ContainerRegistryReadOnly",
 			"longshore:registerRoles": "*,AROAEXAMPLE,edge=*", "longshore:failedTasks": "true",
-			"longshore:schedules": schedules,
+			"longshore:schedules": schedules, "longshore:autoScalingGroups": "batch,web-*", "longshore:setInstanceHealth": "true",
 		},
 	} {
 		o, err := option.Read(context, "amd64")
