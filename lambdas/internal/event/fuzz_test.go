@@ -19,10 +19,12 @@ import (
 
 // heard notes what a handler hands on.
 type heard struct {
-	kicks []control.Kick
-	hosts []control.HostState
-	runs  []schedule.Due
-	ticks int
+	kicks    []control.Kick
+	hosts    []control.HostState
+	warnings []control.Interruption
+	hooks    []control.Hook
+	runs     []schedule.Due
+	ticks    int
 }
 
 func (h *heard) Admit(_ context.Context, k control.Kick) error {
@@ -36,6 +38,16 @@ func (h *heard) Serve(_ context.Context, k control.Kick) error {
 func (h *heard) Tick(context.Context) error { h.ticks++; return nil }
 func (h *heard) IngestHostState(_ context.Context, s control.HostState) error {
 	h.hosts = append(h.hosts, s)
+	return nil
+}
+
+func (h *heard) IngestInterruption(_ context.Context, i control.Interruption) error {
+	h.warnings = append(h.warnings, i)
+	return nil
+}
+
+func (h *heard) IngestTermination(_ context.Context, k control.Hook) error {
+	h.hooks = append(h.hooks, k)
 	return nil
 }
 
@@ -154,6 +166,8 @@ func FuzzEvent(f *testing.F) {
 		`{"source":"aws.ec2","detail-type":"EC2 Instance State-change Notification","time":"2026-01-02T03:04:05Z","detail":{"instance-id":"i-0123456789abcdef0","state":"terminated"}}`,
 		`{"source":"aws.ec2","detail-type":"EC2 Instance State-change Notification","time":"2026-01-02T03:04:05Z","detail":{}}`,
 		`{"source":"aws.ec2","detail":[]}`,
+		`{"source":"aws.ec2","detail-type":"EC2 Spot Instance Interruption Warning","time":"2026-01-02T03:04:05Z","detail":{"instance-id":"i-0123456789abcdef0","instance-action":"stop"}}`,
+		`{"source":"aws.autoscaling","detail-type":"EC2 Instance-terminate Lifecycle Action","detail":{"LifecycleActionToken":"t","AutoScalingGroupName":"g","LifecycleHookName":"h","EC2InstanceId":"i-1"}}`,
 	} {
 		f.Add([]byte(s))
 	}
@@ -166,8 +180,18 @@ func FuzzEvent(f *testing.F) {
 		if err := (&event.Reaper{Control: h, Metrics: controltest.NewWorld(t).Counts, Log: silent()}).Handle(ctx, e); err != nil {
 			t.Fatal(err)
 		}
-		if h.ticks+len(h.hosts) > 1 || h.ticks == 1 && e.Source == "aws.ec2" {
-			t.Fatalf("%d ticks, hosts %v", h.ticks, h.hosts)
+		if h.ticks+len(h.hosts)+len(h.warnings)+len(h.hooks) > 1 || h.ticks == 1 && (e.Source == "aws.ec2" || e.Source == "aws.autoscaling") {
+			t.Fatalf("%d ticks, hosts %v, warnings %v, hooks %v", h.ticks, h.hosts, h.warnings, h.hooks)
+		}
+		for _, i := range h.warnings {
+			if i.EC2InstanceID == "" || i.At.IsZero() {
+				t.Fatalf("%+v", i)
+			}
+		}
+		for _, k := range h.hooks {
+			if k.Group == "" || k.Name == "" || k.Token == "" || k.EC2 == "" {
+				t.Fatalf("%+v", k)
+			}
 		}
 		for _, s := range h.hosts {
 			if s.EC2InstanceID == "" || s.State == "" || s.At.IsZero() {

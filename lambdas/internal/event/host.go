@@ -22,7 +22,7 @@ func interruption(e events.CloudWatchEvent) (i control.Interruption, err error) 
 		Action     string `json:"instance-action"`
 	}
 	if err := json.Unmarshal(e.Detail, &detail); err != nil {
-		return i, fault.Wrap(fault.Invalid, err, "decode the detail of a Spot warning")
+		return i, fault.Malformed(err, "decode the detail of a Spot warning")
 	}
 	if detail.InstanceID == "" || e.Time.IsZero() {
 		return i, fault.Field("detail", "must have instance-id and time")
@@ -42,7 +42,7 @@ func termination(e events.CloudWatchEvent) (h control.Hook, err error) {
 		return h, fault.Field("detail-type", "must be %q, not %.64q", groupDetail, e.DetailType)
 	}
 	if err := json.Unmarshal(e.Detail, &detail); err != nil {
-		return h, fault.Wrap(fault.Invalid, err, "decode the detail of a lifecycle action")
+		return h, fault.Malformed(err, "decode the detail of a lifecycle action")
 	}
 	if detail.Token == "" || detail.Group == "" || detail.Hook == "" || detail.Instance == "" {
 		return h, fault.Field("detail", "must have LifecycleActionToken, AutoScalingGroupName, LifecycleHookName and EC2InstanceId")
