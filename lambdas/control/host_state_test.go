@@ -22,8 +22,8 @@ func says(t *testing.T, w *controltest.World, state string) {
 // onHost is an edge that runs on EC2 instance i-0abc.
 func onHost(t *testing.T, w *controltest.World) *edge {
 	t.Helper()
-	w.AddInstance("i", room, onEC2)
-	e := newEdge(t, w, "i")
+	w.AddInstance("i-0abc", room, onEC2)
+	e := newEdge(t, w, "i-0abc")
 	e.epoch = w.Ledger(e.id).Epoch
 	return e
 }
