@@ -14,12 +14,12 @@ const (
 	brakeMinuteRate = 0.1 // of a zone's instances
 )
 
-// zoneCount is how many instances of a zone there are that are not LOST, and
-// how many of them are late or impaired.
+// zoneCount is how many instances of a zone there are that are not LOST, nor only
+// awaited, and how many of them are late or impaired.
 type zoneCount struct{ all, late int }
 
 // countZones counts every zone, and under "" all of them together.
-func countZones(leases []Lease, late func(Lease) bool) map[string]zoneCount {
+func countZones(leases []Lease, late, awaited func(Lease) bool) map[string]zoneCount {
 	counts := map[string]zoneCount{}
 	for _, l := range leases {
 		if l.Stage == StageLost {
@@ -27,9 +27,12 @@ func countZones(leases []Lease, late func(Lease) bool) map[string]zoneCount {
 		}
 		for _, zone := range []string{zoneOf(l), ""} {
 			c := counts[zone]
-			c.all++
-			if late(l) {
-				c.late++
+			switch { // also a zone in which all are awaited has a budget
+			case awaited(l):
+			case late(l):
+				c.all, c.late = c.all+1, c.late+1
+			default:
+				c.all++
 			}
 			counts[zone] = c
 		}

@@ -35,7 +35,7 @@ func (c *Control) CreateCluster(ctx context.Context, req ClusterRequest) (*Clust
 	if !nameForm.MatchString(req.Name) {
 		return nil, invalid("clusterName", "must be 1 to 255 letters, digits, hyphens and underscores")
 	}
-	if err := checkClusterTags(req.Tags); err != nil {
+	if err := c.checkClusterTags(req.Tags); err != nil {
 		return nil, err
 	}
 	k := &Cluster{Name: req.Name}

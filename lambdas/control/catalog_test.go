@@ -47,8 +47,8 @@ func TestCreateCluster_IsIdempotentAndRevivesADeletedOne(t *testing.T) {
 		_, err := r.CreateCluster(ctx, control.ClusterRequest{Name: name})
 		wantCode(t, err, "InvalidParameterException")
 	}
-	for _, value := range []string{"maybe", "keep"} {
-		_, err = r.CreateCluster(ctx, control.ClusterRequest{Name: "red", Tags: map[string]string{"longshore:onDisconnect": value}})
+	for tag, value := range map[string]string{"longshore:onDisconnect": "maybe", "longshore:keepFor": "1s", "longshore:replaceAfter": "confirmed", "longshore:reapAfter": "3m59s"} {
+		_, err = r.CreateCluster(ctx, control.ClusterRequest{Name: "red", Tags: map[string]string{tag: value}})
 		wantCode(t, err, "InvalidParameterException")
 	}
 }

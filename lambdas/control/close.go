@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/longshore-run/longshore/shared/logkey"
 	"github.com/longshore-run/longshore/shared/task"
@@ -11,8 +12,8 @@ import (
 
 const closeAtOnce = 40
 
-// CloseOlder ends the open tasks that a reaped instance had under older epochs,
-// some at a time, each chunk with its own count-down of stale (I8). It can be
+// CloseOlder ends, or keeps, the open tasks that a reaped instance had under older
+// epochs, some at a time, each chunk with its own count-down of stale (I8). It can be
 // killed anywhere and run again. It does nothing for an instance whose epoch
 // was raised by a new incarnation: there an inventory decides.
 func (c *Control) CloseOlder(ctx context.Context, instance string) error {
@@ -33,13 +34,13 @@ func (c *Control) CloseOlder(ctx context.Context, instance string) error {
 	}
 }
 
-// closeChunk ends those of ids that are open there under an older epoch; done
-// says that nothing is left to close.
+// closeChunk ends, or keeps, those of ids that are open there under an older epoch;
+// done says that nothing is left to close.
 func (c *Control) closeChunk(ctx context.Context, instance string, ids []string) (done bool, err error) {
-	var ended []*Task
+	var ended, kept []*Task
 	ledger := &Ledger{ID: instance}
 	err = c.decide(ctx, "close tasks of instance "+instance, func() ([]Write, error) {
-		ended, done = nil, false
+		ended, kept, done = nil, nil, false
 		in := &Instance{ID: instance}
 		tasks := make([]*Task, len(ids))
 		for i, id := range ids {
@@ -52,10 +53,24 @@ func (c *Control) closeChunk(ctx context.Context, instance string, ids []string)
 			done = true
 			return nil, errGiveUp
 		}
-		lives := lives{}
+		older := slices.DeleteFunc(tasks, func(t *Task) bool {
+			return !t.LastStatus.Open() || t.Instance != instance || t.Epoch >= ledger.Epoch
+		})
+		if len(older) == 0 {
+			return nil, errGiveUp
+		}
+		policies, err := c.policiesOf(ctx, older)
+		if err != nil {
+			return nil, err
+		}
+		w, lives := &changes{}, lives{}
+		w.put(ledger)
 		e := c.closing(ledger, in)
-		for _, t := range tasks {
-			if !t.LastStatus.Open() || t.Instance != instance || t.Epoch >= ledger.Epoch {
+		for _, t := range older {
+			w.put(t)
+			if p := policies.of(t); p.keeps && ledger.EndCause == "" {
+				keep(t, ledger, p, e.now)
+				kept = append(kept, t)
 				continue
 			}
 			endOpen(t, ledger, task.Closed, e)
@@ -64,21 +79,17 @@ func (c *Control) closeChunk(ctx context.Context, instance string, ids []string)
 			}
 			ended = append(ended, t)
 		}
-		if len(ended) == 0 {
-			return nil, errGiveUp
-		}
 		done = ledger.Stale == 0
-		writes := []Write{Put(ledger)}
-		for _, t := range ended {
-			writes = append(writes, Put(t))
-		}
-		return append(writes, lives.writes()...), nil
+		return append(w.all(), lives.writes()...), nil
 	})
 	if err != nil {
 		return false, err
 	}
 	for _, t := range ended {
 		c.Log.WarnContext(ctx, "task closed", logkey.Task, t.ID, logkey.Instance, instance, logkey.Reason, t.StoppedReason)
+	}
+	for _, t := range kept {
+		c.Log.WarnContext(ctx, "task kept: its instance is lost", logkey.Task, t.ID, logkey.Instance, instance, logkey.Epoch, t.Epoch)
 	}
 	c.kickServicesOf(ctx, ended)
 	return done, nil

@@ -24,13 +24,24 @@ func (v *InstanceView) Lost() bool {
 	return v.Lease.Stage == StageLost && v.Ledger.Status != Inactive
 }
 
-// StatusReason says what keeps the instance from taking work, or "", and of one
-// that is drained how far that is.
+// StatusReason says what keeps the instance from taking work, or "", how many tasks
+// a lost one keeps, and of one that is drained how far that is.
 func (v *InstanceView) StatusReason() string {
-	if drain := v.drainProgress(); drain != "" {
-		return strings.TrimPrefix(v.unfit()+"; "+drain, "; ")
+	var all []string
+	for _, what := range []string{v.unfit(), v.keeps(), v.drainProgress()} {
+		if what != "" {
+			all = append(all, what)
+		}
 	}
-	return v.unfit()
+	return strings.Join(all, "; ")
+}
+
+// keeps says how many tasks of a LOST instance are kept for its return.
+func (v *InstanceView) keeps() string {
+	if v.Lost() && v.Ledger.kept() > 0 {
+		return fmt.Sprintf("%d tasks are kept for its return", v.Ledger.kept())
+	}
+	return ""
 }
 
 func (v *InstanceView) unfit() string {

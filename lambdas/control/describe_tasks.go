@@ -3,6 +3,8 @@ package control
 import (
 	"context"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/longshore-run/longshore/shared/logkey"
 	"github.com/longshore-run/longshore/shared/task"
@@ -20,6 +22,10 @@ type TaskView struct {
 	Override   taskdef.TaskOverride
 	Zone       string // of its instance
 	Connected  bool   // its instance's agent
+	// KeptUntil is when a kept task is ended unless its instance returns; zero with
+	// KeptConfirmed: until its end is confirmed.
+	KeptUntil     time.Time
+	KeptConfirmed bool
 }
 
 // DescribeTasks describes tasks by id; those a cluster does not have are missing.
@@ -78,6 +84,10 @@ func (c *Control) views(ctx context.Context, tasks []*Task) ([]TaskView, error) 
 	if err := c.Store.Load(ctx, records...); err != nil {
 		return nil, fmt.Errorf("load what tasks are described with: %w", err)
 	}
+	policies, err := c.policiesOf(ctx, slices.DeleteFunc(slices.Clone(tasks), func(t *Task) bool { return t.Kept.IsZero() }))
+	if err != nil {
+		return nil, fmt.Errorf("load how long tasks are kept: %w", err)
+	}
 	var out []TaskView
 	for _, t := range tasks {
 		v, err := viewOf(t, definitions[DefinitionName(t.Family, t.Number)])
@@ -86,6 +96,10 @@ func (c *Control) views(ctx context.Context, tasks []*Task) ([]TaskView, error) 
 		}
 		if in := instances[t.Instance]; in != nil {
 			v.Zone, v.Connected = in.Zone, ledgers[t.Instance].Connected && t.Kept.IsZero()
+		}
+		if !t.Kept.IsZero() {
+			p := policies.of(t)
+			v.KeptUntil, v.KeptConfirmed = p.until(t), p.confirmed
 		}
 		out = append(out, v)
 	}

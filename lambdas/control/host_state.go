@@ -74,7 +74,7 @@ func (c *Control) hostState(ctx context.Context, judged Lease, h HostState) erro
 }
 
 // confirmEnd notes that a LOST instance is gone for good: what is still open
-// there is closed whatever the policy, and it need not be waited for.
+// there, kept or not, is closed whatever the policy, and it need not be waited for.
 func (c *Control) confirmEnd(ctx context.Context, judged Lease) error {
 	lease, ledger := &Lease{ID: judged.ID}, &Ledger{ID: judged.ID}
 	err := c.decide(ctx, "confirm the end of instance "+judged.ID, func() ([]Write, error) {
@@ -86,6 +86,10 @@ func (c *Control) confirmEnd(ctx context.Context, judged Lease) error {
 			return nil, errGiveUp
 		}
 		ledger.EndCause = task.HostGoneCause
+		if ledger.kept() > 0 { // those are of its own epoch, which is over, too
+			raise(ledger, lease, ReapedCause, StageLost, "LOST: EC2 instance terminated", c.Now())
+			return []Write{Put(ledger), Put(lease)}, nil
+		}
 		return []Write{Put(ledger), Check(lease)}, nil
 	})
 	if err != nil {

@@ -166,7 +166,7 @@ func (j *judgement) of(t *Task) verdict {
 			return vanish
 		}
 		return onItsWay // the inventory is older than what was reported: the next one tells
-	case t.DispatchAt.After(j.now):
+	case t.DispatchAt.After(j.now) && t.Kept.IsZero(): // a kept one's assign is of an older epoch
 		return onItsWay
 	}
 	return redo
@@ -231,7 +231,7 @@ func (j *judgement) apply(ctx context.Context, chunk []*Task) ([]Write, error) {
 			w.put(t)
 		case redo:
 			t.Dispatched++
-			t.DispatchAt = j.now.Add(dispatchWait(t.Dispatched))
+			t.DispatchAt, t.Kept = j.now.Add(dispatchWait(t.Dispatched)), time.Time{} // it is back, without having had it
 			w.put(t)
 			if t.DesiredStatus == task.DesiredStopped {
 				j.commands = append(j.commands, stopMessage(t))
@@ -381,7 +381,7 @@ func (j *judgement) stage(w *changes) (connected bool) {
 	switch {
 	case clean && (lease.Stage == StageFenced || lease.Stage == StageSuspect):
 		setStage(lease, StageConnected, "", j.now)
-		l.Connected, l.Cause, l.EndCause = true, NoCause, ""
+		l.Connected, l.Cause, l.EndCause, l.KeptUntil = true, NoCause, "", time.Time{}
 		w.put(l)
 		w.check(j.in)
 		return true

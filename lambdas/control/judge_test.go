@@ -264,7 +264,7 @@ func TestJudge_AHostThatReturnsBetweenTwoChunksOfItsClosing(t *testing.T) {
 	lease.Epoch, lease.Stage = l.Epoch, control.StageLost
 	w.Put(&l, &lease)
 	w.Memory.CatchUp()
-	w.Memory.Calls.KillAt(4, false) // the list, a chunk's read and commit, and no more
+	w.Memory.Calls.KillAt(5, false) // the list, a chunk's two reads and its commit, and no more
 	_ = w.CloseOlder(ctx, id)
 	w.Memory.Calls.Reset()
 	if got := w.Ledger(id); got.Stale == 0 || got.Stale == 60 {

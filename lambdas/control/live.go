@@ -51,7 +51,7 @@ func (r *Live) of(deployment string) Failed {
 // unhealthy counts it then.
 var blameless = []task.Cause{
 	task.UserCause, task.ServiceCause, task.UnhealthyCause, task.LostCause, task.VanishedCause, task.FencedCause,
-	task.ForcedDrainCause, task.HostGoneCause, task.ClusterGoneCause, task.ConfirmedOff,
+	task.ForcedDrainCause, task.HostGoneCause, task.ClusterGoneCause, task.ConfirmedOff, task.KeptOutCause,
 	task.HostStoppedCause, task.SpotCause, task.TerminationCause,
 }
 

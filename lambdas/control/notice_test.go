@@ -32,7 +32,7 @@ var told = map[Kind]map[string]bool{
 		"Status": true, "Connected": true, "Epoch": true, "Registered": true, "Held": true,
 		// Open follows Held; what is stale is closed with it.
 		"ID": false, "Version": false, "Cluster": false, "SinceEpoch": false, "Stale": false, "Open": false, "Cause": false, "RaisedAt": false,
-		"EndCause": false, "LostBy": false, "Leaving": false, "Refusals": false, "DrainingSince": false, "ExpiresAt": false,
+		"EndCause": false, "LostBy": false, "Leaving": false, "Refusals": false, "DrainingSince": false, "KeptUntil": false, "ExpiresAt": false,
 	},
 }
 

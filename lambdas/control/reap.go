@@ -99,6 +99,7 @@ type reaping struct {
 	scan   *LeaseScan
 	guard  *Guard
 	now    time.Time
+	wait   patience
 	holds  string // why nothing is reaped
 	slow   bool
 	marked int
@@ -115,6 +116,9 @@ func (r *reaping) impaired(l Lease) time.Duration {
 	return r.guard.Watermark.Sub(l.Impaired)
 }
 
+// lasted is how long an instance has been silent, or without a working engine.
+func (r *reaping) lasted(l Lease) time.Duration { return max(r.late(l), r.impaired(l)) }
+
 func (r *reaping) judge(ctx context.Context, owner bool) error {
 	set := r.c.Setting
 	var errs []error
@@ -124,7 +128,11 @@ func (r *reaping) judge(ctx context.Context, owner bool) error {
 		errs = append(errs, fmt.Errorf("measure the heartbeat queue: %w", err))
 		why = cmp.Or(why, "the heartbeat queue can not be measured")
 	}
-	counts := countZones(r.scan.Leases, func(l Lease) bool { return r.late(l) > set.SuspectAfter || !l.Impaired.IsZero() })
+	late := func(l Lease) bool { return r.late(l) > set.SuspectAfter || !l.Impaired.IsZero() }
+	if r.wait, err = r.c.patienceWith(ctx, r.scan.Leases, late); err != nil {
+		errs = append(errs, err)
+	}
+	counts := countZones(r.scan.Leases, late, func(l Lease) bool { return r.wait.awaited(l.Cluster, r.lasted(l)) })
 	if all := counts[""]; why == "" && all.all >= brakeFleet && all.late == all.all {
 		why = "every instance of every zone is late"
 	}
@@ -210,7 +218,7 @@ func (r *reaping) suspects(ctx context.Context) error {
 // lost reaps what has been silent, or without a working engine, for too long.
 func (r *reaping) lost(ctx context.Context) error {
 	due := slices.DeleteFunc(slices.Clone(r.scan.Leases), func(l Lease) bool {
-		return l.Stage == StageLost || r.late(l) <= r.c.Setting.ReapAfter && r.impaired(l) <= r.c.Setting.ReapAfter
+		return l.Stage == StageLost || !r.wait.over(l.Cluster, r.lasted(l))
 	})
 	slices.SortFunc(due, func(a, b Lease) int { return a.Sent.Compare(b.Sent) })
 	var errs []error
@@ -234,7 +242,7 @@ func (r *reaping) lost(ctx context.Context) error {
 // there was none.
 func (r *reaping) reap(ctx context.Context, judged Lease) (braked bool, err error) {
 	reason := fmt.Sprintf("LOST: no heartbeat for %s", r.late(judged).Round(time.Second))
-	if r.late(judged) <= r.c.Setting.ReapAfter {
+	if !r.wait.over(judged.Cluster, r.late(judged)) {
 		reason = fmt.Sprintf("LOST: container engine impaired for %s: %s", r.impaired(judged).Round(time.Second), judged.ImpairedWhy)
 	}
 	lease, ledger, brake := &Lease{ID: judged.ID}, &Ledger{ID: judged.ID}, &Brake{Zone: zoneOf(judged)}
@@ -278,7 +286,7 @@ func (c *Control) mark(ctx context.Context, judged Lease, change func(*Lease, *L
 	})
 }
 
-// closings goes on with what reaping left open, and retires what is long gone.
+// closings goes on with what reaping left open or kept, and retires what is long gone.
 // The ledgers, read together, say where there is anything to do.
 func (r *reaping) closings(ctx context.Context) error {
 	var gone []Lease
@@ -298,6 +306,9 @@ func (r *reaping) closings(ctx context.Context) error {
 		}
 		if closable(ledgers[i]) {
 			errs = append(errs, r.c.CloseOlder(ctx, l.ID))
+		}
+		if keptDue(l, ledgers[i], r.now) {
+			errs = append(errs, r.c.EndKept(ctx, l.ID))
 		}
 		if l.Stage == StageLost && retirable(l, ledgers[i], r.now) {
 			errs = append(errs, r.c.retire(ctx, l))

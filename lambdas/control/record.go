@@ -103,7 +103,7 @@ type Task struct {
 	Incarnation string    `json:"incarnation,omitempty"` // it was given to
 	N           int64     `json:"n,omitempty"`           // of the last report accepted about this attempt
 	Shown       bool      `json:"shown,omitempty"`       // a report or inventory has had it
-	Kept        time.Time `json:"kept,omitzero"`         // the reaper kept it, since
+	Kept        time.Time `json:"kept,omitzero"`         // the reaper kept it, since; an echoing inventory clears it
 	Held        *Held     `json:"held,omitempty"`
 	// Dispatched counts assigns and stops sent, DispatchAt when the sweep may send the next.
 	Dispatched int       `json:"dispatched,omitempty"`
@@ -190,6 +190,8 @@ type Ledger struct {
 	// LostBy is why its tasks end, where EC2 said more than that it is silent; it
 	// is no confirmed end: what was stopped may be started again.
 	LostBy task.Cause `json:"lostBy,omitempty"`
+	// KeptUntil is when the reaper looks at the kept tasks of a LOST instance next.
+	KeptUntil time.Time `json:"keptUntil,omitzero"`
 	// DrainingSince is when it was set DRAINING: its deadline is counted from then.
 	DrainingSince time.Time `json:"drainingSince,omitzero"`
 	// Leaving is what is known of the coming end of its host, nil for nothing.

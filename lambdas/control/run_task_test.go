@@ -275,8 +275,8 @@ func TestRunTask_RefusesByName(t *testing.T) {
 		"priority":    {func(q *control.RunTaskRequest) { q.Tags = map[string]string{"longshore:priority": "101"} }, "InvalidParameterException", "0 to 100"},
 		"max wait":    {func(q *control.RunTaskRequest) { q.Tags = map[string]string{"longshore:maxWait": "soon"} }, "InvalidParameterException", "duration"},
 		"no capacity": {func(q *control.RunTaskRequest) { q.Tags = map[string]string{"longshore:onNoCapacity": "pray"} }, "InvalidParameterException", "wait or fail"},
-		"keep":        {func(q *control.RunTaskRequest) { q.Tags = map[string]string{"longshore:onDisconnect": "keep"} }, "InvalidParameterException", "allowed is replace"},
-		"confirmed":   {func(q *control.RunTaskRequest) { q.Tags = map[string]string{"longshore:replaceAfter": "confirmed"} }, "InvalidParameterException", "not a tag that Longshore reads"},
+		"keep":        {func(q *control.RunTaskRequest) { q.Tags = map[string]string{"longshore:onDisconnect": "kept"} }, "InvalidParameterException", "allowed is replace or keep"},
+		"confirmed":   {func(q *control.RunTaskRequest) { q.Tags = map[string]string{"longshore:replaceAfter": "never"} }, "InvalidParameterException", "allowed is confirmed"},
 		"unknown tag": {func(q *control.RunTaskRequest) { q.Tags = map[string]string{"longshore:maxwait": "1s"} }, "InvalidParameterException", "longshore:maxwait"},
 		"aws tag":     {func(q *control.RunTaskRequest) { q.Tags = map[string]string{"aws:x": "1"} }, "InvalidParameterException", "aws:"},
 		"override": {func(q *control.RunTaskRequest) {

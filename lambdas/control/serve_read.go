@@ -126,6 +126,7 @@ func (x *situation) input() deployment.Input {
 		Service: deployment.Service{
 			Name: r.Name, Strategy: r.Strategy, Desired: r.Desired, Deleted: r.Status != ServiceActive,
 			MaximumPercent: r.MaximumPercent, MinimumPercent: r.MinimumPercent, Breaker: r.Breaker, Rollback: r.Rollback,
+			Confirmed: r.Tags[replaceAfterTag] == afterConfirmed,
 		},
 		Told: deployment.Told(r.Announced),
 	}
@@ -167,6 +168,7 @@ func (x *situation) member(t *Task) deployment.Task {
 	m.Zone = x.hosts[m.Instance].Zone
 	m.Draining = l.Status == Draining
 	m.Silent = t.LastStatus.Open() && silent(t, l)
+	m.Kept = t.LastStatus.Open() && !t.Kept.IsZero()
 	return m
 }
 

@@ -2,6 +2,7 @@ package control
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -20,7 +21,18 @@ const (
 	maxWaitTag    = "longshore:maxWait"
 	noCapacityTag = "longshore:onNoCapacity"
 	disconnectTag = "longshore:onDisconnect"
-	drainTag      = "longshore:drainDeadline"
+	keepForTag    = "longshore:keepFor"
+	// replaceAfterTag is of services, and of tasks.
+	replaceAfterTag = "longshore:replaceAfter"
+	drainTag        = "longshore:drainDeadline"
+	reapAfterTag    = "longshore:reapAfter" // of clusters
+)
+
+// Values of tags.
+const (
+	onDisconnectReplace = "replace"
+	onDisconnectKeep    = "keep"
+	afterConfirmed      = "confirmed"
 )
 
 const defaultPriority = 50
@@ -36,21 +48,28 @@ var taskTags = map[string]tagRule{
 	maxWaitTag:  {func(v string) bool { d, err := time.ParseDuration(v); return err == nil && d > 0 }, "a duration above zero such as 90s or 12h"},
 
 	noCapacityTag: oneOf("wait", "fail"),
-	// keep, and longshore:replaceAfter, are not done yet: whoever asks for them must
-	// not believe that a task is safe from running twice.
-	disconnectTag: oneOf("replace"),
+	disconnectTag: oneOf(onDisconnectReplace, onDisconnectKeep),
+	keepForTag:    within(time.Minute, 720*time.Hour),
+	// A singleton's: the reaper keeps such a task until its end is confirmed.
+	replaceAfterTag: oneOf(afterConfirmed),
 }
 
 // clusterTags are a cluster's own, and defaults of its tasks and instances.
 var clusterTags = map[string]tagRule{
 	noCapacityTag: taskTags[noCapacityTag],
 	disconnectTag: taskTags[disconnectTag],
+	keepForTag:    taskTags[keepForTag],
 	drainTag:      instanceTags[drainTag],
 }
 
 // instanceTags are those of a container instance; its cluster's are the default.
 var instanceTags = map[string]tagRule{
 	drainTag: {func(v string) bool { _, ok := drainFor(v); return ok }, "a duration above zero such as 90s or 12h, or none"},
+}
+
+// within are durations from least to most.
+func within(least, most time.Duration) tagRule {
+	return tagRule{func(v string) bool { d, err := time.ParseDuration(v); return err == nil && d >= least && d <= most }, fmt.Sprintf("a duration from %s to %s", least, most)}
 }
 
 func oneOf(values ...string) tagRule {
@@ -99,7 +118,15 @@ func queueTags(tags map[string]string) (priority int, maxWait time.Duration) {
 	return priority, maxWait
 }
 
-func checkClusterTags(tags map[string]string) error { return checkTags("clusters", tags, clusterTags) }
+// checkClusterTags judges a cluster's tags. When its instances are given up can
+// not be before they take no new work, which follows the heartbeat's interval.
+func (c *Control) checkClusterTags(tags map[string]string) error {
+	rules := maps.Clone(clusterTags)
+	least := c.leastReapAfter()
+	rules[reapAfterTag] = within(least, reapAfterMost)
+	rules[reapAfterTag] = tagRule{rules[reapAfterTag].ok, fmt.Sprintf("%s (suspectAfter, %s, and one heartbeat, %s)", rules[reapAfterTag].allowed, c.Setting.SuspectAfter, c.Setting.HeartbeatEvery)}
+	return checkTags("clusters", tags, rules)
+}
 
 // checkInstanceTags judges an instance's tags; attributes say where tasks may run.
 func checkInstanceTags(tags map[string]string) error {

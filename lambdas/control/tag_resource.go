@@ -62,7 +62,7 @@ func (c *Control) taggedOf(r Resource) (*tagged, error) {
 	switch r.Kind {
 	case ClusterResource:
 		k := &Cluster{Name: r.Name}
-		return &tagged{record: k, tags: &k.Tags, judge: checkClusterTags, missing: k.mustBeActive}, nil
+		return &tagged{record: k, tags: &k.Tags, judge: c.checkClusterTags, missing: k.mustBeActive}, nil
 	case TaskResource:
 		t := &Task{ID: r.Name}
 		return &tagged{record: t, cluster: &Cluster{Name: r.Cluster}, tags: &t.Tags, judge: checkTaskTags, missing: func() error {

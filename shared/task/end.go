@@ -43,6 +43,7 @@ const (
 	HostStoppedCause Cause = "host_off"   // EC2 said the instance is stopped
 	SpotCause        Cause = "spot"       // EC2 is about to take its Spot instance away
 	TerminationCause Cause = "taken"      // its Auto Scaling group is about to terminate its instance
+	KeptOutCause     Cause = "kept_out"   // kept on a lost instance for as long as it was to be
 )
 
 // End is how a cause is told to users: one row for every cause.
@@ -73,6 +74,7 @@ var ends = []End{
 	{HostStoppedCause, InfrastructureHealth, "Host EC2 (instance %s) stopped."},
 	{SpotCause, SpotInterruption, "Host EC2 (instance %s) is interrupted: Spot interruption notice."},
 	{TerminationCause, TerminationNotice, "Host EC2 (instance %s) is to be terminated by its Auto Scaling group."},
+	{KeptOutCause, InfrastructureHealth, "Container instance lost: it did not return within the time that longshore:keepFor keeps its tasks"},
 }
 
 // Text is the reason as it is told; host, the EC2 instance's id, goes where the

@@ -51,6 +51,7 @@ func Task(now time.Time, t *types.Task, host string) *output.Table {
 	}
 	f.put("zone", aws.ToString(t.AvailabilityZone))
 	f.put("connectivity", string(t.Connectivity))
+	f.put("disconnected", Kept(t))
 	f.put("health", string(t.HealthStatus))
 	f.put("attempt", attribute(t.Attributes, "longshore.attempt"))
 	f.put("group", aws.ToString(t.Group))

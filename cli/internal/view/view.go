@@ -63,6 +63,18 @@ func Waiting(t *types.Task) string {
 	return attribute(t.Attributes, "longshore.waitingReason")
 }
 
+// Kept is for how long a task of a lost instance is kept, or "".
+func Kept(t *types.Task) string {
+	switch until := attribute(t.Attributes, "longshore.keptUntil"); until {
+	case "":
+		return ""
+	case "confirmed":
+		return "kept until its end is confirmed"
+	default:
+		return "kept until " + until
+	}
+}
+
 func attribute(all []types.Attribute, name string) string {
 	for _, a := range all {
 		if aws.ToString(a.Name) == name {
@@ -127,7 +139,7 @@ func detail(t *types.Task) string {
 	}
 	if aws.ToString(t.LastStatus) != "STOPPED" {
 		if t.Connectivity == types.ConnectivityDisconnected {
-			return "its instance is not connected"
+			return strings.TrimSuffix("its instance is not connected; "+Kept(t), "; ")
 		}
 		if aws.ToString(t.DesiredStatus) == "STOPPED" {
 			return aws.ToString(t.StoppedReason)

@@ -10,7 +10,7 @@ import (
 )
 
 // Violations checks the invariants that a single state can show (I1, I4, I8,
-// I11) over the base items, and says each one broken. Call it after any commit.
+// I11, and who is kept) over the base items, and says each one broken. Call it after any commit.
 func (s *Store) Violations() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -28,8 +28,8 @@ func (s *Store) violations() []string {
 	return Broken(tasks, ledgers, lives)
 }
 
-// Broken says which of the invariants that one state can show (I1, I4, I8, I11)
-// do not hold of all the base items given.
+// Broken says which of the invariants that one state can show (I1, I4, I8, I11, and
+// who is kept) do not hold of all the base items given.
 func Broken(tasks []*control.Task, ledgers []*control.Ledger, lives []*control.Live) []string {
 	x := &tally{ledgers: map[string]*control.Ledger{}, sums: map[string]*sum{}, live: map[string]int{}}
 	for _, l := range ledgers {
@@ -68,6 +68,9 @@ func (x *tally) task(t *control.Task) {
 	if t.Service != "" && t.LastStatus != task.Stopped {
 		x.live[t.Cluster+"/"+t.Service]++
 	}
+	if bad := keptWrongly(t); bad != "" {
+		x.say("task %s %s", t.ID, bad)
+	}
 	if t.LastStatus.Open() != (t.Held != nil) {
 		x.say("I1 task %s is %s and holds %v", t.ID, t.LastStatus, t.Held)
 		return
@@ -95,6 +98,25 @@ func (x *tally) task(t *control.Task) {
 	s.held.UDP = append(s.held.UDP, t.Held.UDP...)
 	s.held.GPUs = append(s.held.GPUs, t.Held.GPUs...)
 	s.held.Distinct = append(s.held.Distinct, t.Held.Distinct...)
+}
+
+// keptWrongly says what one task shows to be wrong with its being kept.
+func keptWrongly(t *control.Task) string {
+	end := ""
+	if t.LastStatus == task.Stopped {
+		end = string(t.StopCause)
+	}
+	atOnce := end == string(task.LostCause) || end == string(task.HostStoppedCause)
+	timed := atOnce || end == string(task.KeptOutCause)
+	switch {
+	case !t.Kept.IsZero() && !t.LastStatus.Open():
+		return "is kept and " + string(t.LastStatus)
+	case timed && t.Tags["longshore:replaceAfter"] == "confirmed":
+		return "was ended by time (" + end + ") before its end was confirmed"
+	case atOnce && t.Tags["longshore:onDisconnect"] == "keep":
+		return "was to be kept, and was closed at once"
+	}
+	return ""
 }
 
 func (x *tally) ledger(l *control.Ledger) {

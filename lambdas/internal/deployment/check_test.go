@@ -31,11 +31,11 @@ func (w *world) check(s *snapshot, out deployment.Output) {
 		w.Helper()
 		w.Fatalf("%s\nin %+v\nout %+v", fmt.Sprintf(format, args...), in, out)
 	}
-	desired, maximum := in.Service.Desired, in.Service.Desired*in.Service.MaximumPercent/100
+	desired := in.Service.Desired
 	if in.Service.Strategy == deployment.Daemon {
 		desired = len(in.Hosts)
 	}
-	minimum := (desired*in.Service.MinimumPercent + 99) / 100
+	minimum, maximum := boundsOf(in.Service, desired)
 	if len(out.Create) > 0 {
 		if out.Hidden != (len(in.Tasks) < in.Live) || out.Hidden {
 			fail("creates although the index hides some")
@@ -182,7 +182,7 @@ func (w *world) tally(s *snapshot, out deployment.Output) {
 // wanted are what a run of the property has to meet, each at least twenty times.
 var wanted = []string{
 	"created", "stopped", "hidden", "hidden and stopped", "limited", "replaced unhealthy", "three deployments", "conflict", "rollback", "never serves",
-	"silent", "draining", "protected", "stuck on protection", "stuck on percent", "stuck on room",
+	"silent", "draining", "protected", "stuck on protection", "stuck on percent", "stuck on room", "stuck on end",
 	"SERVICE_STEADY_STATE", "SERVICE_DEPLOYMENT_COMPLETED", "SERVICE_DEPLOYMENT_FAILED", "SERVICE_TASK_PLACEMENT_FAILURE", "SERVICE_TASK_START_IMPAIRED",
 }
 

@@ -92,6 +92,9 @@ func (d *decision) count() {
 	}
 	d.minimum = (d.desired*s.MinimumPercent + 99) / 100
 	d.maximum = d.desired * s.MaximumPercent / 100
+	if s.Confirmed {
+		d.minimum, d.maximum = min(d.minimum, max(d.desired-1, 0)), min(d.maximum, d.desired)
+	}
 	for _, t := range d.in.Tasks {
 		m := member{Task: t, ending: t.ToStop || t.Status == Stopping}
 		if m.Since.IsZero() {

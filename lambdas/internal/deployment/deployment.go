@@ -23,8 +23,11 @@ type Service struct {
 	// rounded down and up, as in ECS.
 	MaximumPercent int
 	MinimumPercent int
-	Breaker        bool // the deployment circuit breaker is on
-	Rollback       bool // and it rolls back
+	// Confirmed: no task is created before the end of the one it replaces is
+	// confirmed. So no more live than are desired, and one may be missing.
+	Confirmed bool
+	Breaker   bool // the deployment circuit breaker is on
+	Rollback  bool // and it rolls back
 }
 
 // Rollout is how far a deployment is, in ECS's words.
@@ -90,6 +93,7 @@ type Task struct {
 	// Silent: its instance is not CONNECTED, or the task is kept from an earlier
 	// epoch: it fills its place without counting as healthy (U7).
 	Silent   bool
+	Kept     bool // of those, the ones whose instance is LOST
 	Draining bool // its instance is to be emptied
 	// Busy: its instance is to be emptied, and has tasks of others than Daemons: a
 	// Daemon's is the last to be stopped.

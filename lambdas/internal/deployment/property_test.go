@@ -68,6 +68,7 @@ func (w *world) configure() {
 	if w.daemon() {
 		w.service.MinimumPercent, w.service.MaximumPercent = rapid.SampledFrom([]int{0, 0, 50, 90}).Draw(w.T, "minimum percent of a daemon"), 100
 	}
+	w.service.Confirmed = rapid.IntRange(0, 3).Draw(w.T, "confirmed") == 0
 	w.service.Breaker = rapid.IntRange(0, 2).Draw(w.T, "breaker") > 0
 	w.service.Rollback = rapid.IntRange(0, 2).Draw(w.T, "rollback") > 0
 	w.version++

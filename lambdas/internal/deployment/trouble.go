@@ -2,6 +2,7 @@ package deployment
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -83,6 +84,7 @@ const (
 	stuckOnProtection = "protection"
 	stuckOnPercent    = "percent"
 	stuckOnRoom       = "room"
+	stuckOnEnd        = "end"
 )
 
 // tellStuck says that nothing moves, why, and what would help.
@@ -96,6 +98,9 @@ func (d *decision) tellStuck() {
 	const percent = "was unable to stop or start tasks during a deployment because of the service deployment configuration. Update the minimumHealthyPercent or maximumPercent value and try again."
 	name := d.in.Service.Name
 	switch cause {
+	case stuckOnEnd:
+		d.tellOf(m.Deployment, "", "(service %s) waits for (task %s) to return or to be known to have ended: (container-instance %s) does not answer, and longshore:replaceAfter=confirmed allows no other before. If the machine is off for good: longshore instances fence %s --confirmed-off.",
+			name, m.ID, m.Instance, m.Instance)
 	case stuckOnProtection:
 		n, last := d.protectedLeavers()
 		d.tellOf(m.Deployment, "", "(service %s) was unable to reach steady state because (taskSet %s) was unable to scale in due to (reason %d tasks under protection). Their protection ends by %s; UpdateTaskProtection ends it before.",
@@ -111,6 +116,9 @@ func (d *decision) tellStuck() {
 // stuck is for what cause nothing will ever move, with a task that shows it; "" while
 // something still does, or will once an instance is given up or answers.
 func (d *decision) stuck() (string, *member) {
+	if at := slices.IndexFunc(d.members, func(m member) bool { return m.Kept }); at >= 0 && d.in.Service.Confirmed {
+		return stuckOnEnd, &d.members[at]
+	}
 	if len(d.out.Create) > 0 || len(d.out.Stop) > 0 || d.slowed {
 		return "", nil
 	}

@@ -86,7 +86,21 @@ func (w *world) bounds() (desired, minimum, maximum int) {
 	if w.daemon() {
 		desired = len(w.belongs())
 	}
-	return desired, (desired*w.service.MinimumPercent + 99) / 100, desired * w.service.MaximumPercent / 100
+	minimum, maximum = boundsOf(w.service, desired)
+	return desired, minimum, maximum
+}
+
+// boundsOf are the percentages as numbers; one whose tasks are to end for sure
+// before others are created is never above desired, and may lack one.
+func boundsOf(s deployment.Service, desired int) (minimum, maximum int) {
+	minimum, maximum = (desired*s.MinimumPercent+99)/100, desired*s.MaximumPercent/100
+	if s.Confirmed {
+		maximum = desired
+		if minimum == desired && desired > 0 {
+			minimum--
+		}
+	}
+	return minimum, maximum
 }
 
 // view is a task as a strong read of it and of its instance shows it.
@@ -94,6 +108,7 @@ func (w *world) view(t *inhabitant) deployment.Task {
 	v := t.Task
 	if h := w.host(v.Instance); h != nil {
 		v.Silent, v.Draining, v.Zone = h.silent, h.drained, h.zone
+		v.Kept = h.silent && h.dead
 	}
 	return v
 }

@@ -39,7 +39,8 @@ PROVISIONING and wait, unless the request or the cluster has the tag "longshore:
 
 Tags that Longshore reads, on a task or its definition: "longshore:priority" (0–100, default 50), "longshore:maxWait" (such as 90s or 2h),
 "longshore:onNoCapacity" (wait or fail; also on a cluster). TagResource and UntagResource change them, and they are obeyed from then on: a task that waits gets
-its new place in the queue; only "longshore:onNoCapacity" is read once, when the task is run.
+its new place in the queue; only "longshore:onNoCapacity" is read once, when the task is run. What becomes of a task whose instance is lost say
+"longshore:onDisconnect", "longshore:keepFor" and "longshore:replaceAfter", and on a cluster "longshore:reapAfter" ([liveness](liveness.md)).
 
 Attributes under "longshore." are set by PutAttributes alone: what an agent says of itself under that prefix is dropped. Attributes that were put outlive
 the agent's registrations.

@@ -79,6 +79,9 @@ type taskShape struct {
 const (
 	waitingReasonAttribute = "longshore.waitingReason"
 	attemptAttribute       = "longshore.attempt"
+	// Of a task that is kept on a lost instance: until when, or until its end is confirmed.
+	keptUntilAttribute = "longshore.keptUntil"
+	keptConfirmed      = "confirmed"
 )
 
 func instant(t time.Time) taskdef.Instant {
@@ -129,6 +132,11 @@ func attributesOf(v *control.TaskView) []taskdef.Attribute {
 	out := []taskdef.Attribute{}
 	if v.LastStatus == task.Provisioning && v.WaitingReason != "" {
 		out = append(out, taskdef.Attribute{Name: waitingReasonAttribute, Value: v.WaitingReason})
+	}
+	if v.KeptConfirmed {
+		out = append(out, taskdef.Attribute{Name: keptUntilAttribute, Value: keptConfirmed})
+	} else if !v.KeptUntil.IsZero() {
+		out = append(out, taskdef.Attribute{Name: keptUntilAttribute, Value: v.KeptUntil.UTC().Format(time.RFC3339)})
 	}
 	if v.Attempt > 1 {
 		out = append(out, taskdef.Attribute{Name: attemptAttribute, Value: strconv.Itoa(v.Attempt)})
