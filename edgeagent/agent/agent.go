@@ -68,6 +68,7 @@ type Agent struct {
 	impaired  string             // why the engine does not work, "" if it does
 	unknown   int                // containers of ours with unreadable labels
 	inbox     error              // what Receive answered last
+	through   chan struct{}      // closed, and another, when a loop gets through that did not before
 	unsent    error              // what SendHeartbeat answered last
 	sent      time.Time          // the last heartbeat that was
 }
@@ -97,7 +98,7 @@ func New(c Config) (*Agent, error) {
 		Config: c, instance: wire.InstanceID(c.Identity), book: b,
 		reports: newSignal(), beats: newSignal(), registers: newSignal(), cleanups: newSignal(),
 		runners: map[string]*runner{}, held: map[string]holding{}, again: map[string]bool{},
-		terminal: make(chan struct{}),
+		terminal: make(chan struct{}), through: make(chan struct{}),
 	}
 	a.terminate = sync.OnceFunc(func() { close(a.terminal) })
 	a.Log = c.Log.With(logkey.Instance, a.instance, logkey.Incarnation, b.meta.Incarnation)
@@ -166,6 +167,32 @@ func sleep(ctx context.Context, d time.Duration, wake signal) bool {
 	case <-wake:
 	}
 	return ctx.Err() == nil
+}
+
+// retry is the sleep of a loop that did not get through to AWS: it ends at once
+// when another loop does, so that after a long outage all go on together, and not
+// each when its own pause is over.
+func (a *Agent) retry(ctx context.Context, d time.Duration, wake signal) bool {
+	a.mu.Lock()
+	through := a.through
+	a.mu.Unlock()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	case <-wake:
+	case <-through:
+	}
+	return ctx.Err() == nil
+}
+
+// gotThrough tells the loops that wait to try again that one of them succeeded.
+func (a *Agent) gotThrough() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	close(a.through)
+	a.through = make(chan struct{})
 }
 
 // backoff doubles from first to most, with up to a fifth of jitter off.

@@ -24,6 +24,7 @@ func (a *Agent) every(m Meta) time.Duration {
 func (a *Agent) beat(ctx context.Context) {
 	failed := 0
 	for {
+		pauseFor := sleep
 		var meta Meta
 		a.book.view(func(p *page) { meta = p.meta })
 		every := a.every(meta)
@@ -38,14 +39,16 @@ func (a *Agent) beat(ctx context.Context) {
 					a.Log.Warn("heartbeat", logkey.Error, err)
 				}
 				failed++
+				pauseFor = a.retry
 			} else {
 				if failed > 0 {
 					a.repeatEnds()
+					a.gotThrough()
 				}
 				failed = 0
 			}
 		}
-		if !sleep(ctx, pause, a.beats) {
+		if !pauseFor(ctx, pause, a.beats) {
 			return
 		}
 		a.launchWaiting()

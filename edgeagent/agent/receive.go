@@ -11,6 +11,10 @@ import (
 	"github.com/longshore-run/longshore/shared/wire"
 )
 
+// mostUnheard is how rarely a queue that does not answer is tried: less often than
+// one that does is polled, and often enough to notice soon that it does again.
+const mostUnheard = 20 * time.Second
+
 // receive is the loop that takes commands. A command is in the journal before
 // it is deleted from the queue; one that cannot be judged yet stays in both
 // the queue and memory.
@@ -27,11 +31,11 @@ func (a *Agent) receive(ctx context.Context) {
 			continue
 		}
 		a.unheard(err)
-		most := time.Minute
+		most := mostUnheard
 		if fault.Is(err, fault.NotFound) || fault.Is(err, fault.Denied) {
 			most = 10 * time.Second // it is being made
 		}
-		if !sleep(ctx, a.backoff(tries, 250*time.Millisecond, most), nil) {
+		if !a.retry(ctx, a.backoff(tries, 250*time.Millisecond, most), nil) {
 			return
 		}
 		tries++
@@ -50,6 +54,7 @@ func (a *Agent) heard() {
 	if was != nil {
 		a.Log.Info("command queue answers")
 		a.reports.ring()
+		a.gotThrough()
 	}
 }
 

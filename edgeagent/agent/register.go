@@ -46,7 +46,11 @@ func (a *Agent) register(ctx context.Context) {
 			named = now
 			a.blame(now.Sub(since), err)
 		}
-		if !sleep(ctx, a.backoff(tries, time.Second, time.Minute), a.registers) {
+		pause := sleep
+		if err != nil {
+			pause = a.retry
+		}
+		if !pause(ctx, a.backoff(tries, time.Second, time.Minute), a.registers) {
 			return
 		}
 		tries++

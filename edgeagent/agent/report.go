@@ -45,10 +45,13 @@ func (a *Agent) report(ctx context.Context) {
 			continue
 		}
 		if a.sendReports(ctx, due, sent) {
+			if tries > 0 {
+				a.gotThrough()
+			}
 			tries = 0
 			continue
 		}
-		if !sleep(ctx, a.backoff(tries, time.Second, time.Minute), nil) {
+		if !a.retry(ctx, a.backoff(tries, time.Second, time.Minute), nil) {
 			return
 		}
 		tries++

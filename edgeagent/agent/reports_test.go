@@ -121,6 +121,44 @@ func TestReports_AllEndsAreRepeatedAtOnceWhenTheLinkIsBack(t *testing.T) {
 	})
 }
 
+// Each loop has a pause of its own when the link is mended, whenever that is; the
+// first to get through ends the others'.
+func TestLink_BackAfterAnHourEverythingGoesOnWithinHalfAMinute(t *testing.T) {
+	for phase := range 6 {
+		bubble(t, func(r *rig) {
+			r.engine.OnStart = exits(3, 5*time.Minute)
+			r.up()
+			for n := range 3 {
+				r.put(r.assign(n, 1))
+			}
+			down := fault.New(fault.Unavailable, "no route")
+			r.inbox.Fail(down)
+			r.outbox.Fail(down)
+			r.pass(time.Hour + time.Duration(phase)*11*time.Second)
+			r.outbox.Forget()
+			r.inbox.Fail(nil)
+			r.outbox.Fail(nil)
+			r.inbox.Put(r.assign(3, 1))
+			r.pass(25 * time.Second) // the shortest pause is 20 s
+			beats := 0
+			for _, m := range r.outbox.Sent() {
+				if _, ok := m.(*wire.Heartbeat); ok {
+					beats++
+				}
+			}
+			if beats == 0 {
+				t.Errorf("phase %d: no heartbeat", phase)
+			}
+			for n := range 4 {
+				if len(r.reports(n)) == 0 {
+					t.Errorf("phase %d: no report of task %d", phase, n)
+				}
+			}
+			r.down()
+		})
+	}
+}
+
 func TestReportWait_PastItEverythingIsKeptAndSaid(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.set(func() { r.acks = false })
