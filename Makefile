@@ -74,7 +74,7 @@ test-localstack: need-docker need-busybox tools-localstack tools-python tools-no
 	@tools/lane localstack $(ARGS)
 
 .PHONY: soak
-soak: need-docker need-busybox need-cc tools-python tools-node build-here ## the long forms: many random walks, reports held back for ten minutes
+soak: need-docker need-busybox need-cc tools-python tools-node build-here ## the long forms: many random walks, a quarter of an hour of chaos, reports held back for ten minutes
 	@tools/lane soak $(ARGS)
 
 .PHONY: fuzz
