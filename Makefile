@@ -128,6 +128,10 @@ gen-check: need-go ## are those pages up to date? (test-unit asks it too)
 build-here: need-go
 	@tools/build "$$(go env GOARCH)"
 
+.PHONY: package
+package: build tools-nfpm ## deb and rpm of the agent into dist/package
+	@tools/package $(ARCHS)
+
 .PHONY: proxy-image
 proxy-image: need-docker build-here ## the image longshore-proxy, which re-signs for stock clients
 	@docker build -q -t longshore-proxy -f packaging/proxy/Dockerfile "dist/cli/$$(go env GOARCH)"
@@ -177,7 +181,7 @@ deploy: need-go tools-node ## deploy the stack to the AWS account of your enviro
 
 # Not listed: what the targets above stand on.
 
-.PHONY: tools-python tools-node tools-clients tools-localstack tools-golangci
+.PHONY: tools-python tools-node tools-clients tools-localstack tools-golangci tools-nfpm
 tools-python: need-python
 	@tools/install python
 tools-node: need-node
@@ -188,6 +192,8 @@ tools-localstack: need-python
 	@tools/install localstack
 tools-golangci: need-go
 	@tools/install golangci
+tools-nfpm: need-go
+	@tools/install nfpm
 
 .PHONY: need-go need-node need-python need-docker need-busybox need-cc need-aws2
 need-go need-node need-python need-docker need-busybox need-cc need-aws2: need-%:
