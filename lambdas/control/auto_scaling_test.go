@@ -95,6 +95,7 @@ func keptOn(w *controltest.World, e *edge) {
 	held := control.Held{CPU: 1}
 	w.Memory.OnCommit = nil
 	w.AddTask(small, func(t *control.Task) {
+		kept(t)
 		t.LastStatus, t.Instance, t.Epoch, t.Held, t.Kept, t.Shown = task.Running, e.id, l.Epoch, &held, w.Clock.Now(), true
 	})
 	l.Open, l.Held = l.Open+1, held
