@@ -39,6 +39,10 @@ type Config struct {
 	FreeDisk func() int64
 	Now      func() time.Time
 	Rand     func() float64
+	// Turn, if set, is asked by each goroutine of the agent when it wakes, before it
+	// looks at what they share, with its name: sim lets them go on one at a time, so
+	// that what happened once can be made to happen again.
+	Turn func(who string)
 }
 
 // Agent is one edge agent.
@@ -122,6 +126,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 	case <-a.terminal:
+		a.turn("end")
 		a.lastWords(ctx)
 		a.obeyed()
 		err = ErrTerminal
@@ -141,6 +146,13 @@ func (a *Agent) obeyed() {
 	})
 	if err != nil {
 		a.Log.Error("the journal cannot be written", logkey.Error, err)
+	}
+}
+
+// turn waits for this goroutine's turn.
+func (a *Agent) turn(who string) {
+	if a.Turn != nil {
+		a.Turn(who)
 	}
 }
 
@@ -224,6 +236,7 @@ func (a *Agent) launch(id string, attempt int, seen ...supervise.Seen) {
 
 // own runs a task until nothing is left to do for it.
 func (a *Agent) own(id string, r *runner) {
+	a.turn("task " + id)
 	for {
 		rec, ok := a.record(id)
 		if ok = ok && rec.Attempt() == r.attempt; ok {
@@ -254,7 +267,11 @@ func (a *Agent) supervise(rec Record, r *runner) (well bool) {
 			a.Log.Error("the goroutine of a task failed", logkey.Task, rec.ID(), logkey.Error, fmt.Sprint(p), "stack", string(debug.Stack()))
 		}
 	}()
-	supervise.Run(a.leave, supervise.Resume(rec.State), newShell(a, rec), r.box, a.Now)
+	now := func() time.Time {
+		a.turn("task " + rec.ID())
+		return a.Now()
+	}
+	supervise.Run(a.leave, supervise.Resume(rec.State), newShell(a, rec), r.box, now)
 	return true
 }
 

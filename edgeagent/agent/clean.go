@@ -23,6 +23,7 @@ const cleanRetry = time.Minute
 func (a *Agent) clean(ctx context.Context) {
 	failed := map[string]time.Time{}
 	for {
+		a.turn("clean")
 		due, wake := a.dueCleanups(failed)
 		for _, r := range due {
 			if err := a.cleanUp(ctx, r); err != nil {
@@ -96,7 +97,7 @@ func (a *Agent) dueCleanups(failed map[string]time.Time) (due []Record, wake tim
 	for _, id := range lapsed {
 		a.Log.Error("the end of a task was not acknowledged in time: its clean-up is given up and everything is kept", logkey.Task, id)
 	}
-	slices.SortFunc(due, func(x, y Record) int { return cmp.Compare(x.EndedAt, y.EndedAt) })
+	slices.SortFunc(due, func(x, y Record) int { return cmp.Or(cmp.Compare(x.EndedAt, y.EndedAt), cmp.Compare(x.ID(), y.ID())) })
 	return due, wake
 }
 

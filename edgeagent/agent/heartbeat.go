@@ -1,7 +1,9 @@
 package agent
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/longshore-run/longshore/shared/fault"
@@ -24,6 +26,8 @@ func (a *Agent) every(m Meta) time.Duration {
 func (a *Agent) beat(ctx context.Context) {
 	failed := 0
 	for {
+		a.turn("beat")
+		a.launchWaiting()
 		pauseFor := sleep
 		var meta Meta
 		a.book.view(func(p *page) { meta = p.meta })
@@ -51,7 +55,6 @@ func (a *Agent) beat(ctx context.Context) {
 		if !pauseFor(ctx, pause, a.beats) {
 			return
 		}
-		a.launchWaiting()
 	}
 }
 
@@ -88,6 +91,7 @@ func (a *Agent) sendBeat(ctx context.Context) error {
 				m.Inventory = append(m.Inventory, e)
 			}
 		}
+		slices.SortFunc(m.Inventory, func(x, y wire.Entry) int { return cmp.Compare(x.Task, y.Task) })
 		return nil
 	})
 	if err != nil {

@@ -1,6 +1,9 @@
 package agent
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/longshore-run/longshore/edgeagent/internal/supervise"
 	"github.com/longshore-run/longshore/shared/logkey"
 	"github.com/longshore-run/longshore/shared/task"
@@ -193,10 +196,15 @@ func (a *Agent) welcome(m *wire.Welcome) (bool, error) {
 		meta.HeartbeatEvery = seconds(m.HeartbeatEveryS)
 		if m.N > meta.N { // an older copy of this journal was lived with
 			meta.N = m.N
+			var again []Record
 			for r := range p.all {
 				if !r.ended() && r.N > 0 {
-					p.say(r.clone())
+					again = append(again, r.clone())
 				}
+			}
+			slices.SortFunc(again, func(x, y Record) int { return cmp.Compare(x.N, y.N) })
+			for _, r := range again {
+				p.say(r)
 			}
 		}
 		return nil
@@ -281,7 +289,10 @@ func (a *Agent) confirm(raised bool) {
 	a.beats.ring()
 	a.reports.ring()
 	a.launchWaiting()
-	a.wg.Go(a.retryHeld) // not here: a batch is being handled
+	a.wg.Go(func() { // not here: a batch is being handled
+		a.turn("held")
+		a.retryHeld()
+	})
 }
 
 // launchOne starts a new task's goroutine, unless it has to wait.

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -102,8 +103,8 @@ func (a *Agent) drop(ctx context.Context, receipts []string) {
 func (a *Agent) retryHeld() {
 	a.mu.Lock()
 	held := make([]Command, 0, len(a.held))
-	for _, h := range a.held {
-		if a.Now().Sub(h.since) < mostHeld {
+	for _, key := range slices.Sorted(maps.Keys(a.held)) {
+		if h := a.held[key]; a.Now().Sub(h.since) < mostHeld {
 			held = append(held, h.Command)
 		}
 	}

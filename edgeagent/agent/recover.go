@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -62,20 +63,38 @@ func (a *Agent) follow(ctx context.Context) error {
 	recheck := time.NewTicker(a.backoff(0, a.Setting.RecheckEach, a.Setting.RecheckEach))
 	defer recheck.Stop()
 	for {
-		select {
-		case <-ctx.Done():
+		s, ok, look := nextEvent(ctx, events, recheck.C)
+		a.turn("watch")
+		switch {
+		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case s, ok := <-events:
-			if !ok {
-				return cmp.Or(context.Cause(ctx), errStream)
-			}
-			a.route(s)
-		case <-recheck.C: // T10
+		case look: // T10
 			if err := a.look(ctx, nil); err != nil {
 				return cmp.Or(context.Cause(ctx), err)
 			}
+		case !ok:
+			return errStream
+		default:
+			a.route(s)
 		}
 	}
+}
+
+// nextEvent waits for an event of the stream (ok: there was one), for the time to
+// look at everything, or for the end of ctx. What happened comes first.
+func nextEvent(ctx context.Context, events <-chan Seen, recheck <-chan time.Time) (s Seen, ok, look bool) {
+	select {
+	case s, ok = <-events:
+		return s, ok, false
+	default:
+	}
+	select {
+	case <-ctx.Done():
+	case s, ok = <-events:
+	case <-recheck:
+		look = true
+	}
+	return s, ok, look
 }
 
 // ping asks a quiet engine whether it lives, until it does not.
@@ -225,6 +244,9 @@ func (a *Agent) compare(found map[string]map[int][]Seen) {
 		a.launch(s.id, s.attempt, s.seen...)
 	}
 	if len(strays) > 0 {
+		slices.SortFunc(strays, func(x, y Seen) int {
+			return cmp.Or(cmp.Compare(x.Task, y.Task), cmp.Compare(x.Attempt, y.Attempt), cmp.Compare(x.Container, y.Container))
+		})
 		a.wg.Go(func() { a.removeStrays(strays) })
 	}
 }

@@ -20,6 +20,7 @@ const namedAfter = 5 * time.Minute
 func (a *Agent) register(ctx context.Context) {
 	var since, named time.Time
 	for tries := 0; ; {
+		a.turn("register")
 		m, ready := a.registration()
 		switch {
 		case a.isWelcomed() || a.isEnding():

@@ -37,6 +37,7 @@ type item struct {
 func (a *Agent) report(ctx context.Context) {
 	sent := map[string]*sending{}
 	for tries := 0; ; {
+		a.turn("report")
 		due, wake := a.dueReports(sent, a.Now())
 		if len(due) == 0 {
 			if !sleep(ctx, wake, a.reports) {

@@ -140,6 +140,7 @@ func (s *shell) Save(ctx context.Context, t supervise.Task) error {
 		if !sleep(ctx, s.a.backoff(tries, time.Second, 30*time.Second), nil) {
 			return ctx.Err()
 		}
+		s.a.turn("task " + t.ID)
 	}
 }
 

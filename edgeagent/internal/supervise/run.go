@@ -105,7 +105,8 @@ func Run(leave context.Context, t Task, shell Shell, box *Mailbox, now func() ti
 	for {
 		var do []Action
 		var wake time.Time
-		t, do, wake = Plan(box.take(t, now(), shell.Dropped), now())
+		at := now()
+		t, do, wake = Plan(box.take(t, at, shell.Dropped), at)
 		if e := essence(t); e != saved {
 			if shell.Save(leave, t.Clone()) != nil {
 				return
@@ -126,6 +127,12 @@ func Run(leave context.Context, t Task, shell Shell, box *Mailbox, now func() ti
 		var timer <-chan time.Time
 		if !wake.IsZero() {
 			timer = time.After(wake.Sub(now()))
+		}
+		select { // what was done comes before what else was heard
+		case res := <-r.results:
+			t = Did(t, res, now())
+			continue
+		default:
 		}
 		select {
 		case <-leave.Done():
