@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -153,7 +154,8 @@ func (r *reaping) judge(ctx context.Context, owner bool) error {
 func (r *reaping) setBrakes(ctx context.Context, counts map[string]zoneCount) error {
 	var errs []error
 	over := r.holds == "" && r.slow
-	for zone, n := range counts {
+	for _, zone := range slices.Sorted(maps.Keys(counts)) {
+		n := counts[zone]
 		if zone == "" {
 			continue
 		}

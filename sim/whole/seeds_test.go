@@ -1,0 +1,51 @@
+//go:build sim || soak
+
+package whole
+
+import (
+	"flag"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"testing"
+)
+
+var (
+	seeds    = flag.Uint64("seeds", 200, "how many seeds are run")
+	seedFrom = flag.Uint64("seed-from", 1, "the first of them")
+)
+
+func init() { debug.SetGCPercent(400) }
+
+// Whatever a seed does to it, no invariant of the whole system breaks, and once the
+// faults end all comes to rest.
+func TestSeeds_NothingBreaksAndEverythingComesToRest(t *testing.T) {
+	var mu sync.Mutex
+	var sum Figures
+	bad := 0
+	t.Run("seed", func(t *testing.T) {
+		for n := range *seeds {
+			seed := *seedFrom + n
+			t.Run(fmt.Sprint(seed), func(t *testing.T) {
+				t.Parallel()
+				mu.Lock()
+				enough := bad >= 3
+				mu.Unlock()
+				if enough { // each shows its trace
+					return
+				}
+				r := run(t, ordinary(seed))
+				mu.Lock()
+				sum.Add(r.Figures)
+				mu.Unlock()
+				if r.Wrong != "" {
+					mu.Lock()
+					bad++
+					mu.Unlock()
+					rerun(t, ordinary(seed), r.Wrong)
+				}
+			})
+		}
+	})
+	t.Log(sum.String())
+}

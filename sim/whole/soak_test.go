@@ -1,0 +1,5 @@
+//go:build soak
+
+package whole
+
+func init() { *seeds = 5000 }
