@@ -34,7 +34,7 @@ test: check $(addprefix test-,$(LANES)) ## check, and all ordinary lanes
 	@echo "== all green: check $(LANES)"
 
 .PHONY: check
-check: fmt-check vet lint house ## format, vet, lint, house rules: no test of behaviour
+check: fmt-check vet lint house licences ## format, vet, lint, house rules, licences: no test of behaviour
 
 .PHONY: test-unit
 test-unit: need-go ## pure packages and fakes: seconds
@@ -105,6 +105,15 @@ lint: tools-golangci
 house: need-go
 	@echo "== house rules"
 	@go test -count=1 .
+
+.PHONY: licences
+licences: need-go ## are all modules under a licence that is allowed? ARGS=-write writes THIRD_PARTY.md
+	@go run ./test/licence/cmd -tags $(TAGS) $(ARGS)
+
+.PHONY: vuln
+vuln: need-go tools-vuln ## known vulnerabilities of what is compiled; needs https://vuln.go.dev, or VULNDB=file:///a/copy
+	@$(TOOLS)/bin/govulncheck -tags $(TAGS) -db "$${VULNDB:-https://vuln.go.dev}" ./edgeagent ./lambdas/... ./cli ./infra || { code=$$?; [ $$code = 3 ] || \
+	  echo "govulncheck needs its database: https://vuln.go.dev, or a copy of it as VULNDB=file:///a/copy" >&2; exit $$code; }
 
 ##@ Build
 
@@ -181,7 +190,9 @@ deploy: need-go tools-node ## deploy the stack to the AWS account of your enviro
 
 # Not listed: what the targets above stand on.
 
-.PHONY: tools-python tools-node tools-clients tools-localstack tools-golangci tools-nfpm
+.PHONY: tools-python tools-node tools-clients tools-localstack tools-golangci tools-nfpm tools-vuln
+tools-vuln: need-go
+	@tools/install vuln
 tools-python: need-python
 	@tools/install python
 tools-node: need-node

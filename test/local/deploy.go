@@ -61,6 +61,11 @@ func (s *Stack) deploy(ctx context.Context) error {
 	if err := s.run(ctx, s.Options.Dir, s.cdk(), "bootstrap", "aws://"+emulator.Account+"/"+emulator.Region); err != nil {
 		return err
 	}
+	if s.Options.Auth {
+		if err := s.openAssets(ctx); err != nil {
+			return err
+		}
+	}
 	s.say("  cdk deploy")
 	args := []string{"deploy", "--app", app, "--require-approval", "never", "--output", filepath.Join(s.Options.Dir, "cdk.out"), "--progress", "events"}
 	for _, c := range []string{
@@ -79,6 +84,13 @@ func (s *Stack) deploy(ctx context.Context) error {
 		return err
 	}
 	return s.switchOnExpiry(ctx)
+}
+
+// openAssets removes the policy of the bootstrap's bucket: it denies plain http,
+// which is all there is here, and the emulator heeds it.
+func (s *Stack) openAssets(ctx context.Context) error {
+	bucket := "cdk-hnb659fds-assets-" + emulator.Account + "-" + emulator.Region
+	return s.run(ctx, s.Options.Root, filepath.Join(s.Options.Root, ".tools", "venv", "bin", "aws"), "s3api", "--endpoint-url", s.Endpoint, "delete-bucket-policy", "--bucket", bucket)
 }
 
 // run runs a step's command with its output in a log of its own; the end of it

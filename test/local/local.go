@@ -30,6 +30,9 @@ type Options struct {
 	HeartbeatEvery, SuspectAfter, ReapAfter, CleanupWait time.Duration
 	LogLevel                                             string
 
+	// Auth has the emulator verify signatures and enforce roles and policies; the
+	// stack's own keys stay all-powerful.
+	Auth bool
 	// Persist lets the emulator keep its state over RestartEmulator.
 	Persist bool
 	// Program is the agent's binary; empty for the one that `make build` makes.
@@ -143,7 +146,7 @@ const emulatorPID = "emulator.pid"
 
 func (s *Stack) startEmulator(ctx context.Context) error {
 	p, err := emulator.Start(ctx, emulator.Options{
-		Root: s.Options.Root, Port: s.Options.Port, Dir: filepath.Join(s.Options.Dir, "emulator"), Persist: s.Options.Persist,
+		Root: s.Options.Root, Port: s.Options.Port, Dir: filepath.Join(s.Options.Dir, "emulator"), Persist: s.Options.Persist, Auth: s.Options.Auth,
 		Log: s.EmulatorLog(), Detach: true, PIDFile: filepath.Join(s.Options.Dir, emulatorPID),
 	})
 	if err != nil {
