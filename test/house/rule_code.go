@@ -22,6 +22,7 @@ var rules = []rule{
 	{"no stray note", checkNotes},
 	{"no address of a machine", checkAddresses},
 	{"a runbook per alarm", checkRunbooks},
+	{"decoders are fuzzed", checkFuzz},
 	{"a named test is there", checkNamedTests},
 }
 

@@ -172,5 +172,13 @@ func FromYAML(text []byte) ([]byte, error) {
 	if err := yaml.Unmarshal(text, &v); err != nil {
 		return nil, err
 	}
-	return JSON(v)
+	text, err := JSON(v)
+	if err != nil {
+		return nil, err
+	}
+	// 0 and "0" are two keys in YAML, and one name in JSON.
+	if err := yaml.Unmarshal(text, &v); err != nil {
+		return nil, err
+	}
+	return text, nil
 }
