@@ -6,24 +6,16 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"maps"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
-	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
-	"github.com/longshore-run/longshore/test/link"
 	"github.com/longshore-run/longshore/test/local"
 )
 
@@ -55,7 +47,7 @@ func TestChaos(t *testing.T) {
 	defer w.end()
 	s := g.sample()
 	l := g.load(*seed)
-	c := g.play(acts)
+	c := g.play(acts, s)
 	l.end()
 	t.Log("all faults have ended")
 
@@ -68,7 +60,7 @@ func TestChaos(t *testing.T) {
 	for n := 1; n <= agents; n++ {
 		g.awaitBack(n, time.Minute)
 	}
-	l.settle(100 * time.Second)
+	l.settle(3 * time.Minute)
 	t.Logf("at rest %s after the last fault", time.Since(begun).Round(time.Second))
 	g.matches()
 	outcome := l.outcome()
@@ -87,31 +79,22 @@ func TestChaos(t *testing.T) {
 		t.Errorf("containers that were made and not removed: %v", told.Left)
 	}
 	g.report(c, s, l, outcome, told)
-	if most := len(s.planned(acts)); s.reaps() < most || s.returns() != s.reaps() {
-		t.Errorf("%d times an agent was out for longer than reapAfter; %d were reaped and %d returned", most, s.reaps(), s.returns())
+	if c.beyond == 0 || s.reaps() < c.beyond || s.returns() != s.reaps() {
+		t.Errorf("%d times an agent was out for longer than reapAfter; %d were reaped and %d returned", c.beyond, s.reaps(), s.returns())
 	}
 	if outcome.Exited == 0 || outcome.Stopped == 0 || outcome.Lost == 0 {
 		t.Errorf("the load has not met every end: %+v", outcome)
 	}
 }
 
-// counts are what was done.
-type counts struct {
-	mu                              sync.Mutex
-	kills, leaves, pauses, restarts int
-	partitions, engines             map[link.Kind]int
-	beyond                          int // partitions, pauses and kills that outlasted reapAfter
-	functions                       map[string]int
-	skewed                          int
-}
-
 // play does what a plan says, and returns when the last of it has ended.
-func (g *stage) play(acts []Act) *counts {
-	c := &counts{partitions: map[link.Kind]int{}, engines: map[link.Kind]int{}, functions: map[string]int{}}
+func (g *stage) play(acts []Act, s *samples) *counts {
+	c := newCounts()
 	ctx := g.t.Context()
 	begun := time.Now()
 	var under sync.WaitGroup
 	var restarting sync.RWMutex // a function is not looked for meanwhile
+	var hands [agents + 1]sync.Mutex
 	r := rand.New(rand.NewPCG(*seed, 1000))
 	kills := make(chan uint64, len(acts))
 	under.Go(func() {
@@ -148,8 +131,13 @@ func (g *stage) play(acts []Act) *counts {
 			})
 		default:
 			under.Go(func() {
+				if !hands[a.Agent].TryLock() {
+					return // on a busy machine the fault before it lasts longer
+				}
+				defer hands[a.Agent].Unlock()
 				c.note(a)
-				if err := g.do(ctx, a, begun.Add(a.At+a.For)); err != nil && ctx.Err() == nil {
+				over := func() { s.outlast(ctx, a, begun.Add(a.At+a.For)) }
+				if err := g.do(ctx, a, over); err != nil && ctx.Err() == nil {
 					g.t.Errorf("%s: %v", a, err)
 				}
 			})
@@ -161,8 +149,8 @@ func (g *stage) play(acts []Act) *counts {
 	return c
 }
 
-// do is one fault of one agent, from its beginning to its end.
-func (g *stage) do(ctx context.Context, a Act, end time.Time) error {
+// do is one fault of one agent, from its beginning to its end, which over waits for.
+func (g *stage) do(ctx context.Context, a Act, over func()) error {
 	agent := g.Agent(a.Agent)
 	if agent.PID() == 0 {
 		return fmt.Errorf("agent %d had ended by itself before", a.Agent)
@@ -173,7 +161,7 @@ func (g *stage) do(ctx context.Context, a Act, end time.Time) error {
 		if err := agent.Signal(ctx, signal); err != nil {
 			return err
 		}
-		until(ctx, end)
+		over()
 		if err := agent.SetEnv(local.ClockSkew, a.Skew.String()); err != nil {
 			return err
 		}
@@ -182,42 +170,32 @@ func (g *stage) do(ctx context.Context, a Act, end time.Time) error {
 		if err := agent.Signal(ctx, signal); err != nil {
 			return err
 		}
-		until(ctx, end)
+		over()
 		return agent.Signal(ctx, syscall.SIGCONT)
+	case Drag:
+		end := time.Now().Add(a.For)
+		for from := time.Now(); from.Before(end); from = time.Now() {
+			if err := agent.Signal(ctx, syscall.SIGSTOP); err != nil {
+				return err
+			}
+			until(ctx, from.Add(90*time.Millisecond))
+			if err := agent.Signal(ctx, syscall.SIGCONT); err != nil {
+				return err
+			}
+			until(ctx, from.Add(100*time.Millisecond))
+		}
+		return nil
 	case Partition, Engine:
 		l := g.clouds[a.Agent]
 		if a.What == Engine {
 			l = g.docker[a.Agent]
 		}
 		l.Set(a.Fault)
-		until(ctx, end)
+		over()
 		l.Mend()
 		return nil
 	}
 	return fmt.Errorf("nobody knows how to %s", a.What)
-}
-
-func (c *counts) note(a Act) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch a.What {
-	case Kill:
-		c.kills++
-	case Leave:
-		c.leaves++
-	case Pause:
-		c.pauses++
-	case Partition:
-		c.partitions[a.Fault.Kind]++
-	case Engine:
-		c.engines[a.Fault.Kind]++
-	}
-	if a.Long {
-		c.beyond++
-	}
-	if a.Skew != 0 {
-		c.skewed++
-	}
 }
 
 // until waits for a time; false if the test ends before.
@@ -230,87 +208,6 @@ func until(ctx context.Context, at time.Time) bool {
 	case <-ctx.Done():
 		return false
 	}
-}
-
-// samples are what was seen of the instances, while the reaper was run every few
-// seconds.
-type samples struct {
-	stop     context.CancelFunc
-	done     sync.WaitGroup
-	ticks    atomic.Int64
-	unticked atomic.Int64 // runs that were killed, or met no AWS
-
-	mu           sync.Mutex
-	lost         [agents + 1]bool
-	reaped, back [agents + 1]int
-}
-
-func (g *stage) sample() *samples {
-	ctx, stop := context.WithCancel(context.Background())
-	s := &samples{stop: stop}
-	every := func(pause time.Duration, do func()) {
-		s.done.Go(func() {
-			tick := time.NewTicker(pause)
-			defer tick.Stop()
-			for {
-				select {
-				case <-ctx.Done():
-					return
-				case <-tick.C:
-					do()
-				}
-			}
-		})
-	}
-	every(3*time.Second, func() {
-		s.ticks.Add(1)
-		if err := g.Tick(ctx); err != nil && ctx.Err() == nil {
-			s.unticked.Add(1)
-		}
-	})
-	every(300*time.Millisecond, func() {
-		all, err := g.instances(ctx)
-		if err != nil {
-			return // AWS is away
-		}
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		for n := 1; n <= agents; n++ {
-			switch is := lost(all[n]); {
-			case is && !s.lost[n]:
-				s.reaped[n]++
-				s.lost[n] = true
-			case s.lost[n] && all[n].AgentConnected:
-				s.back[n]++
-				s.lost[n] = false
-			}
-		}
-	})
-	return s
-}
-
-func (s *samples) end() {
-	s.stop()
-	s.done.Wait()
-}
-
-func (s *samples) reaps() int   { return sum(s.reaped) }
-func (s *samples) returns() int { return sum(s.back) }
-
-func sum(all [agents + 1]int) (n int) {
-	for _, k := range all {
-		n += k
-	}
-	return n
-}
-
-func (s *samples) planned(acts []Act) (beyond []Act) {
-	for _, a := range acts {
-		if a.Long {
-			beyond = append(beyond, a)
-		}
-	}
-	return beyond
 }
 
 // matches wants the engine to run exactly what the control plane says is RUNNING.
@@ -345,72 +242,4 @@ func (g *stage) leaveNothing() {
 	for n := 1; n <= agents; n++ {
 		g.awaitClean(n, time.Minute)
 	}
-}
-
-// dead is how many messages were put aside, by queue.
-func (g *stage) dead() map[string]string {
-	out := map[string]string{}
-	c := sqs.NewFromConfig(g.Config())
-	for name, url := range g.Outputs {
-		if !strings.HasSuffix(name, "DeadQueueUrl") && !strings.HasSuffix(name, "DLQUrl") {
-			continue
-		}
-		a, err := c.GetQueueAttributes(g.t.Context(), &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: []sqstypes.QueueAttributeName{sqstypes.QueueAttributeNameApproximateNumberOfMessages}})
-		if err != nil {
-			g.t.Error(err)
-			continue
-		}
-		out[name] = a.Attributes["ApproximateNumberOfMessages"]
-	}
-	return out
-}
-
-func (g *stage) report(c *counts, s *samples, l *load, o outcome, told Testimony) {
-	var clouds, engines link.Counts
-	for n := 1; n <= agents; n++ {
-		clouds, engines = clouds.Add(g.clouds[n].Counts()), engines.Add(g.docker[n].Counts())
-	}
-	functions := 0
-	for _, n := range c.functions {
-		functions += n
-	}
-	g.t.Logf(`counts of seed %d, %s of faults on %d agents
-  agents      %d killed, %d ended, %d paused; %d started with a wrong clock; %d outages beyond reapAfter
-  partitions  %v; of the engine's link %v
-  links       to AWS %+v
-              to the engine %+v
-  functions   %d killed (%v), %d of them in mid-run
-  AWS         restarted %d times; the reaper was run %d times, %d of them in vain
-  instances   %d reaped, %d returned
-  tasks       %d accepted (%d tokens used again, service rolled %d times): %d exited, %d stopped by users, %d lost (%d of them told late)
-  engine      %d starts of %d tasks; doubles %d; containers left %d
-  reports     %d sendings were not answered and made again, %d heartbeats were not; put aside %v`,
-		*seed, *length, agents, c.kills, c.leaves, c.pauses, c.skewed, c.beyond, c.partitions, c.engines, clouds, engines,
-		functions, sorted(c.functions), g.killedWorking(), c.restarts, s.ticks.Load(), s.unticked.Load(), s.reaps(), s.returns(),
-		len(l.all), l.tokens.Load(), l.rolls.Load(), o.Exited, o.Stopped, o.Lost, o.LostToldLate,
-		told.Starts, told.Tasks, len(told.Doubles), len(told.Left),
-		g.said("reports wait"), g.said("heartbeat"), g.dead())
-	if functions == 0 || c.restarts == 0 {
-		g.t.Errorf("%d functions were killed, AWS was restarted %d times", functions, c.restarts)
-	}
-}
-
-// said is how often the agents have logged a message.
-func (g *stage) said(message string) (n int) {
-	for k := 1; k <= agents; k++ {
-		text, err := os.ReadFile(filepath.Join(g.Agent(k).Dir, "log"))
-		if err != nil {
-			g.t.Error(err)
-		}
-		n += strings.Count(string(text), fmt.Sprintf(`"msg":%q`, message))
-	}
-	return n
-}
-
-func sorted(all map[string]int) string {
-	var b strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		fmt.Fprintf(&b, " %s %d", name, all[name])
-	}
-	return strings.TrimSpace(b.String())
 }

@@ -36,7 +36,6 @@ type load struct {
 	done   sync.WaitGroup
 	tokens atomic.Int64 // requests made with a token that was used before
 	rolls  atomic.Int64
-	waited atomic.Int64 // tasks that were seen waiting for room
 
 	mu  sync.Mutex
 	all []accepted
@@ -153,9 +152,6 @@ func (l *load) run(in *ecs.RunTaskInput) (string, bool) {
 			l.g.t.Errorf("run: %v %+v", err, out)
 		}
 		return "", false
-	}
-	if aws.ToString(out.Tasks[0].LastStatus) == "PROVISIONING" {
-		l.waited.Add(1)
 	}
 	return aws.ToString(out.Tasks[0].TaskArn), true
 }

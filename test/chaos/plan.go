@@ -24,6 +24,7 @@ const (
 	Kill        What = "kill"            // SIGKILL
 	Leave       What = "leave"           // SIGTERM
 	Pause       What = "pause"           // SIGSTOP, then SIGCONT
+	Drag        What = "drag"            // the same again and again: it hardly gets to run
 	Partition   What = "partition"       // a fault of the link to the control plane
 	Engine      What = "engine"          // a fault of the link to the Docker engine
 	RestartAWS  What = "restart of AWS"  // the emulator is ended in its own time and started again
@@ -82,7 +83,7 @@ var long = []Act{
 
 // short are the others.
 var short = []Act{
-	{What: Kill}, {What: Leave}, {What: Pause},
+	{What: Kill}, {What: Leave}, {What: Pause}, {What: Drag},
 	{What: Partition, Fault: link.Fault{Kind: link.Cut}},
 	{What: Partition, Fault: link.Fault{Kind: link.BlackHole}},
 	{What: Partition, Fault: link.Fault{Kind: link.HalfOpen}},
@@ -91,8 +92,7 @@ var short = []Act{
 	{What: Partition, Fault: link.Fault{Kind: link.Slow, Rate: 4000}},
 	{What: Partition, Fault: link.Fault{Kind: link.BreakOff, Bytes: 120}},
 	{What: Engine, Fault: link.Fault{Kind: link.Cut}},
-	{What: Engine, Fault: link.Fault{Kind: link.BlackHole}},
-	{What: Engine, Fault: link.Fault{Kind: link.HalfOpen}},
+	// No socket of one machine goes deaf for good: an engine hangs, and goes on.
 	{What: Engine, Fault: link.Fault{Kind: link.Stall}},
 	{What: Engine, Fault: link.Fault{Kind: link.Delay, Delay: 150 * time.Millisecond}},
 	{What: Engine, Fault: link.Fault{Kind: link.BreakOff, Bytes: 300}},

@@ -73,7 +73,7 @@ func TestPlan_HasOfEverythingThatMatters(t *testing.T) {
 			t.Errorf("seed %d: agents out %v, restarts %d, functions killed %d", seed, reaped, restarts, runtimes)
 		}
 	}
-	for _, w := range []What{Kill, Leave, Pause, Partition, Engine, RestartAWS, KillRuntime} {
+	for _, w := range []What{Kill, Leave, Pause, Drag, Partition, Engine, RestartAWS, KillRuntime} {
 		if what[w] == 0 {
 			t.Errorf("no plan has a %s", w)
 		}

@@ -157,6 +157,19 @@ func TestImage_APullThatGoesQuietEnds(t *testing.T) {
 	}
 }
 
+// Whoever waits for it would otherwise take it for a passing trouble of the engine,
+// and begin again.
+func TestImage_APullThatGoesOnForTooLongFailsForGood(t *testing.T) {
+	s := newStub(t)
+	limits := patient()
+	limits.Pull = 100 * time.Millisecond
+	s.on(routePull, thenStall(lines(`{"status":"Pulling"}`)))
+	_, err := s.engine(t, limits).Image(t.Context(), "busybox")
+	if !fault.Is(err, fault.NotFound) || !strings.HasPrefix(err.Error(), "CannotPullContainerError: ") || !strings.Contains(err.Error(), "longer than 100ms") || s.count(routePull) != 1 {
+		t.Errorf("%v after %d pulls", err, s.count(routePull))
+	}
+}
+
 // TestImage_AnEngineThatDiesWithinAPullIsUnavailable has the answer break off.
 func TestImage_AnEngineThatDiesWithinAPullIsUnavailable(t *testing.T) {
 	s := newStub(t)

@@ -66,7 +66,7 @@ func (e *Engine) pull(ctx context.Context, ref string, tries int) error {
 
 // fetch pulls, again after a while if that failed and may pass.
 func (e *Engine) fetch(ctx context.Context, ref string, tries int) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, e.limits.Pull, fmt.Errorf("the pull took longer than %s", e.limits.Pull))
+	ctx, cancel := context.WithTimeoutCause(ctx, e.limits.Pull, fmt.Errorf("%w than %s", errLong, e.limits.Pull))
 	defer cancel()
 	wait := e.limits.PullRetry
 	for try := 1; ; try++ {
@@ -100,10 +100,14 @@ func (e *Engine) fetchOnce(ctx context.Context, ref string) error {
 	return e.pullFault(ctx, api, ref, err)
 }
 
-var errQuiet = errors.New("no progress for too long")
+var (
+	errQuiet = errors.New("no progress for too long")
+	errLong  = errors.New("it took longer")
+)
 
 // pullFault tells a registry that failed (NotFound, ECS's CannotPull…) from an
-// engine that did (Unavailable). A pull that went quiet may be either.
+// engine that did (Unavailable). A pull that went quiet, or on for too long, may
+// be either.
 func (e *Engine) pullFault(ctx context.Context, api *client.Client, ref string, err error) error {
 	if err == nil {
 		return nil
@@ -114,8 +118,9 @@ func (e *Engine) pullFault(ctx context.Context, api *client.Client, ref string, 
 	if !silent(ctx, err) && !isVersionError(err) {
 		return fault.Wrap(fault.NotFound, err, "%s", cannotPull)
 	}
-	if errors.Is(context.Cause(ctx), errQuiet) && e.Ping(context.WithoutCancel(ctx)) == nil {
-		return fault.Wrap(fault.NotFound, errQuiet, "%s: pull of %s", cannotPull, ref)
+	cause := context.Cause(ctx)
+	if (errors.Is(cause, errQuiet) || errors.Is(cause, errLong)) && e.Ping(context.WithoutCancel(ctx)) == nil {
+		return fault.Wrap(fault.NotFound, cause, "%s: pull of %s", cannotPull, ref)
 	}
 	return classify(ctx, "pull "+ref, err)
 }

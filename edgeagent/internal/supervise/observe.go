@@ -301,6 +301,9 @@ func (t *Task) didCheck(r Result, now time.Time) {
 }
 
 func (t *Task) didPull(c *Container, r Result, now time.Time) {
+	if fault.Is(r.Err, fault.Unavailable) && c.later(now, mostTries) {
+		return
+	}
 	t.PullStoppedAt = now
 	if r.Err != nil {
 		t.fail(c, "CannotPullContainerError", r.Err, now)

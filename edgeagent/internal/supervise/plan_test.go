@@ -289,6 +289,33 @@ func TestDid_FailuresAreNamedInECSsWords(t *testing.T) {
 	}
 }
 
+// An engine that answers again by the time it is asked, after an answer that broke
+// off or a restart, has ended no task; one that does so each time has.
+func TestDid_APullWhoseAnswerIsLostIsMadeAgain(t *testing.T) {
+	for _, broken := range []int{1, mostTries - 1, mostTries} {
+		tk, now, pulls := newTask(), start, 0
+		for range 20 {
+			next, do, wake := Plan(tk, now)
+			tk = next
+			if len(do) == 0 || do[0].Verb != Pull {
+				if wake.IsZero() {
+					break
+				}
+				now = wake
+				continue
+			}
+			res := Result{Action: do[0], Text: "sha256:1"}
+			if pulls++; pulls <= broken {
+				res.Text, res.Err = "", fault.New(fault.Unavailable, "unexpected EOF")
+			}
+			tk = Did(tk, res, now)
+		}
+		if failed := tk.Desired == task.DesiredStopped; failed != (broken == mostTries) || !failed && tk.Containers[0].Phase != Pulled {
+			t.Errorf("after %d answers that were lost, and %d pulls: %s %q", broken, pulls, show(tk, nil), tk.Reason)
+		}
+	}
+}
+
 // conflicted runs a task whose start always meets err.
 func conflicted(tk Task, name string, err error, ports ...Port) (Task, time.Duration) {
 	now := start
