@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,6 +21,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/smithy-go/logging"
 
+	"github.com/longshore-run/longshore/edgeagent/agent"
+	"github.com/longshore-run/longshore/edgeagent/internal/hostnotice"
 	"github.com/longshore-run/longshore/internal/meter"
 	"github.com/longshore-run/longshore/internal/transport"
 	"github.com/longshore-run/longshore/shared/logkey"
@@ -31,6 +34,7 @@ type cloud struct {
 	queues *sqs.Client
 	names  *sts.Client
 	host   *imds.Client // nil if it is switched off
+	config aws.Config   // for what asks the host
 }
 
 func newCloud(ctx context.Context, c settings, log *slog.Logger) (*cloud, error) {
@@ -47,6 +51,7 @@ func newCloud(ctx context.Context, c settings, log *slog.Logger) (*cloud, error)
 	}
 	out := &cloud{}
 	if off, _ := c.lookup("AWS_EC2_METADATA_DISABLED"); !strings.EqualFold(off, "true") {
+		out.config = cfg
 		out.host = imds.NewFromConfig(cfg) // with its own client, which gives up soon where there is no EC2
 	}
 	if cfg.HTTPClient == nil { // nothing in the environment asked for a special one
@@ -56,6 +61,14 @@ func newCloud(ctx context.Context, c settings, log *slog.Logger) (*cloud, error)
 	cfg.APIOptions = append(cfg.APIOptions, meter.Log(log)...)
 	out.queues, out.names = sqs.NewFromConfig(cfg), sts.NewFromConfig(cfg)
 	return out, nil
+}
+
+// hostOf is who says what is to come of the machine: nobody where there is no EC2.
+func (c *cloud) hostOf(s settings) agent.Host {
+	if c.host == nil || s.EC2InstanceID == "" || slices.Equal(s.Notices, []string{noNotices}) {
+		return nil
+	}
+	return hostnotice.New(c.config, s.Notices)
 }
 
 var awsHost = regexp.MustCompile(`^sqs\.([a-z0-9-]+)\.(amazonaws\.com|api\.aws)`)

@@ -142,3 +142,26 @@ func TestProber_NamesThePortsThatSomethingHas(t *testing.T) {
 		t.Error("the ports of another host are judged by this one's")
 	}
 }
+
+func TestHostOf_IsAskedOnlyWhereThereIsOneAndSomebodyWantsToKnow(t *testing.T) {
+	t.Setenv("AWS_CA_BUNDLE", "")
+	of := func(disabled, instance string, notices ...string) bool {
+		t.Helper()
+		s := settings{lookup: func(name string) (string, bool) {
+			return disabled, name == "AWS_EC2_METADATA_DISABLED" && disabled != ""
+		}}
+		s.ReportsQueueURL = "https://sqs.eu-west-1.amazonaws.com/1/q"
+		s.EC2InstanceID, s.Notices = instance, notices
+		c, err := newCloud(t.Context(), s, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.hostOf(s) != nil
+	}
+	if !of("", "i-0123456789abcdef0", "spot", "autoscaling") {
+		t.Error("an EC2 instance is not asked")
+	}
+	if of("", "", "spot") || of("true", "i-0123456789abcdef0", "spot") || of("", "i-0123456789abcdef0", "none") {
+		t.Error("asked where there is nobody to ask, or nobody to know")
+	}
+}

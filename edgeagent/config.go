@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/longshore-run/longshore/edgeagent/internal/ecsconfig"
+	"github.com/longshore-run/longshore/edgeagent/internal/hostnotice"
 	"github.com/longshore-run/longshore/edgeagent/internal/introspect"
 	"github.com/longshore-run/longshore/shared/setting"
 	"github.com/longshore-run/longshore/shared/wire"
@@ -104,6 +105,9 @@ func readEnvFile(path string) (map[string]string, error) {
 	return values, lines.Err()
 }
 
+// noNotices is LONGSHORE_NOTICES of an agent that does not ask its host.
+const noNotices = "none"
+
 var clusterName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,255}$`)
 
 // check names the faults that a type does not show.
@@ -133,6 +137,11 @@ func (c *settings) check() error {
 			bad("LONGSHORE_INSTANCE_ATTRIBUTES", "has %q: it must be name=value; %s", pair, wire.AttributeForm)
 		case strings.HasPrefix(name, "longshore."):
 			bad("LONGSHORE_INSTANCE_ATTRIBUTES", "has %q: names under longshore. are set by operators only", pair)
+		}
+	}
+	for _, kind := range c.Notices {
+		if !slices.Contains(hostnotice.Kinds(), kind) && !(kind == noNotices && len(c.Notices) == 1) {
+			bad("LONGSHORE_NOTICES", "has %q: it must be none, or some of %s", kind, strings.Join(hostnotice.Kinds(), ", "))
 		}
 	}
 	for name, ports := range map[string][]int{"LONGSHORE_RESERVED_PORTS": c.ReservedTCP, "LONGSHORE_RESERVED_PORTS_UDP": c.ReservedUDP} {

@@ -149,7 +149,7 @@ func serveUntil(ctx context.Context, c settings, log *slog.Logger) error {
 	}
 	a, err := agent.New(agent.Config{
 		Setting: c.Agent, Identity: identity, Session: newID(), Version: version,
-		Engine: engine, Journal: book, Log: log, Now: now,
+		Engine: engine, Journal: book, Log: log, Now: now, Host: cloud.hostOf(c),
 		Inbox:    sqsqueue.NewInbox(cloud.queues, c.CommandQueueNameStart+instance),
 		Outbox:   sqsqueue.NewOutbox(cloud.queues, c.ReportsQueueURL, c.HeartbeatsQueueURL),
 		Taken:    prober(c.DockerHost),

@@ -35,6 +35,8 @@ type Config struct {
 	// Taken says which of the host's ports something has; nil if that cannot be
 	// known from here.
 	Taken func(tcp, udp []int) (takenTCP, takenUDP []int)
+	// Host says what is to come of the machine; nil where nobody knows.
+	Host Host
 	// FreeDisk is in MiB; nil if unknown.
 	FreeDisk func() int64
 	Now      func() time.Time
@@ -54,6 +56,7 @@ type Agent struct {
 	// Each loop sleeps on its signal.
 	reports, beats, registers, cleanups signal
 
+	asked    chan struct{} // closed when the host was asked for the first time
 	leave    context.Context
 	wg       sync.WaitGroup // goroutines of tasks and strays
 	commands sync.Mutex     // one batch of commands at a time
@@ -75,6 +78,7 @@ type Agent struct {
 	through   chan struct{}      // closed, and another, when a loop gets through that did not before
 	unsent    error              // what SendHeartbeat answered last
 	sent      time.Time          // the last heartbeat that was
+	notice    *wire.Notice       // what is to come of the host, nil for nothing
 }
 
 type runner struct {
@@ -102,7 +106,7 @@ func New(c Config) (*Agent, error) {
 		Config: c, instance: wire.InstanceID(c.Identity), book: b,
 		reports: newSignal(), beats: newSignal(), registers: newSignal(), cleanups: newSignal(),
 		runners: map[string]*runner{}, held: map[string]holding{}, again: map[string]bool{},
-		terminal: make(chan struct{}), through: make(chan struct{}),
+		terminal: make(chan struct{}), through: make(chan struct{}), asked: make(chan struct{}),
 	}
 	a.terminate = sync.OnceFunc(func() { close(a.terminal) })
 	a.Log = c.Log.With(logkey.Instance, a.instance, logkey.Incarnation, b.meta.Incarnation)
@@ -119,7 +123,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	defer leave()
 	a.leave = ctx
 	var loops sync.WaitGroup
-	for _, loop := range []func(context.Context){a.watch, a.receive, a.register, a.report, a.beat, a.clean} {
+	for _, loop := range []func(context.Context){a.watch, a.receive, a.register, a.report, a.beat, a.clean, a.heed} {
 		loops.Go(func() { loop(ctx) })
 	}
 	var err error

@@ -24,6 +24,11 @@ func (a *Agent) every(m Meta) time.Duration {
 // beat is the loop that renews the lease: each interval, less some jitter, and
 // at once after a welcome, a fence and a change of the engine's health.
 func (a *Agent) beat(ctx context.Context) {
+	select { // a beat without a notice would say that nothing is to come
+	case <-a.asked:
+	case <-ctx.Done():
+		return
+	}
 	failed := 0
 	for {
 		a.turn("beat")
@@ -73,7 +78,7 @@ func (a *Agent) sendBeat(ctx context.Context) error {
 	if a.impaired != "" {
 		m.Docker, m.DockerReason = wire.DockerImpaired, clip(a.impaired)
 	}
-	m.UnknownLabels = a.unknown
+	m.UnknownLabels, m.Notice = a.unknown, a.notice
 	a.mu.Unlock()
 	if a.FreeDisk != nil {
 		m.FreeDiskMiB = a.FreeDisk()

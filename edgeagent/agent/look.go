@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/shared/task"
+	"github.com/longshore-run/longshore/shared/wire"
 )
 
 // Look is what the agent knows at one moment, for people and tools on its machine.
@@ -24,6 +25,7 @@ type Look struct {
 	Heartbeats           Health        `json:"heartbeats"`
 	HeartbeatEvery       time.Duration `json:"heartbeatEvery"`
 	HeartbeatSent        time.Time     `json:"heartbeatSent,omitzero"`
+	Notice               *wire.Notice  `json:"notice,omitempty"` // what is to come of the host
 	// Held is how many commands cannot be judged yet, Tombstones how many tasks are
 	// remembered by their end alone.
 	Held       int        `json:"held"`
@@ -79,7 +81,7 @@ func (a *Agent) Look() Look {
 	l.Registered, l.Deregistered, l.Held = a.welcomed, a.ending, len(a.held)
 	l.Docker = Health{OK: a.impaired == "", Why: a.impaired}
 	l.Commands, l.Heartbeats = healthOf(a.inbox), healthOf(a.unsent)
-	l.HeartbeatSent = a.sent
+	l.HeartbeatSent, l.Notice = a.sent, a.notice
 	return l
 }
 

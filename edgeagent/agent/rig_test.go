@@ -34,6 +34,7 @@ type rig struct {
 	setting setting.Agent
 	logs    *logs
 	taken   func(tcp, udp []int) ([]int, []int)
+	host    agent.Host
 
 	mu    sync.Mutex
 	epoch int64
@@ -111,7 +112,7 @@ func (r *rig) begin() {
 	a, err := agent.New(r.life.Config(agent.Config{
 		Setting: r.setting, Identity: identity, Session: fmt.Sprintf("session-%d", r.start), Version: "test",
 		Engine: r.engine, Inbox: r.inbox, Outbox: r.outbox, Journal: r.journal, Log: slog.New(slog.NewTextHandler(r.logs, nil)),
-		Taken: r.taken, Rand: func() float64 { return 0 },
+		Taken: r.taken, Host: r.host, Rand: func() float64 { return 0 },
 	}))
 	if err != nil {
 		r.t.Fatal(err)

@@ -26,6 +26,9 @@ type Agent struct {
 	// EC2InstanceID and Zone are read from the instance metadata service where
 	// there is one and they are empty.
 	EC2InstanceID string `env:"LONGSHORE_EC2_INSTANCE_ID"`
+	// Notices are the kinds of notices of the host's end that are heeded on EC2; none
+	// for none.
+	Notices []string `env:"LONGSHORE_NOTICES" def:"spot,autoscaling"`
 
 	DockerHost  string        `env:"DOCKER_HOST" def:"unix:///var/run/docker.sock"`
 	CleanupWait time.Duration `env:"LONGSHORE_CLEANUP_WAIT" def:"3h" min:"1s"`

@@ -24,13 +24,14 @@ func TestTranslate_ReadsWhatMeansTheSame(t *testing.T) {
 		"ECS_CONTAINER_START_TIMEOUT":           "45s",
 		"ECS_IMAGE_PULL_BEHAVIOR":               "prefer-cached",
 		"ECS_LOGLEVEL":                          "CRIT",
+		"ECS_ENABLE_SPOT_INSTANCE_DRAINING":     "false",
 		"ECS_BACKEND_PORT":                      "", // empty is unset
 		"HTTP_PROXY":                            "http://proxy:3128",
 	}, none)
 	want := map[string]string{
 		"LONGSHORE_CLUSTER": "edge", "LONGSHORE_RESERVED_MEMORY": "256", "LONGSHORE_RESERVED_PORTS": "22,80", "LONGSHORE_RESERVED_PORTS_UDP": "53",
 		"LONGSHORE_INSTANCE_ATTRIBUTES": "color=blue,rack=r1", "LONGSHORE_CLEANUP_WAIT": "10m", "LONGSHORE_STOP_TIMEOUT": "2m",
-		"LONGSHORE_START_TIMEOUT": "45s", "LONGSHORE_IMAGE_PULL_BEHAVIOR": "prefer-cached", "LONGSHORE_LOG_LEVEL": "error",
+		"LONGSHORE_START_TIMEOUT": "45s", "LONGSHORE_IMAGE_PULL_BEHAVIOR": "prefer-cached", "LONGSHORE_LOG_LEVEL": "error", "LONGSHORE_NOTICES": "autoscaling",
 	}
 	if err != nil || len(warnings) > 0 || !maps.Equal(got, want) {
 		t.Errorf("%v\n%v\n%v", got, warnings, err)
@@ -64,9 +65,10 @@ func TestTranslate_SaysWhatIsNotObeyedAndNeverItsValue(t *testing.T) {
 func TestTranslate_NamesEveryValueThatCannotBeUnderstood(t *testing.T) {
 	_, _, err := ecsconfig.Translate(map[string]string{
 		"ECS_RESERVED_PORTS": "22,80", "ECS_INSTANCE_ATTRIBUTES": `{"a": "b,c"}`, "ECS_CONTAINER_STOP_TIMEOUT": "30",
-		"ECS_ENGINE_TASK_CLEANUP_WAIT_DURATION": "1s", "ECS_LOGLEVEL": "loud",
+		"ECS_ENGINE_TASK_CLEANUP_WAIT_DURATION": "1s", "ECS_LOGLEVEL": "loud", "ECS_ENABLE_SPOT_INSTANCE_DRAINING": "maybe",
 	}, none)
 	want := `ECS_CONTAINER_STOP_TIMEOUT="30": must be a duration such as 90s
+ECS_ENABLE_SPOT_INSTANCE_DRAINING="maybe": must be true or false
 ECS_ENGINE_TASK_CLEANUP_WAIT_DURATION="1s": must be at least 1m0s, as for ECS's agent
 ECS_INSTANCE_ATTRIBUTES="{\"a\": \"b,c\"}": has "a=b,c": a name or a value must be without commas and equals signs
 ECS_LOGLEVEL="loud": must be one of debug, info, warn, error, crit, none

@@ -52,6 +52,7 @@ var rows = []row{
 	becomes("ECS_IMAGE_PULL_BEHAVIOR", "LONGSHORE_IMAGE_PULL_BEHAVIOR", asIs),
 	becomes("ECS_IMAGE_PULL_TIMEOUT", "LONGSHORE_IMAGE_PULL_TIMEOUT", atLeast(time.Second)),
 	becomes("ECS_IMAGE_PULL_INACTIVITY_TIMEOUT", "LONGSHORE_IMAGE_PULL_INACTIVITY_TIMEOUT", atLeast(time.Second)),
+	becomes("ECS_ENABLE_SPOT_INSTANCE_DRAINING", "LONGSHORE_NOTICES", notices),
 	becomes("ECS_LOGLEVEL", "LONGSHORE_LOG_LEVEL", level),
 
 	ignored("ECS_DATADIR", "the state of that agent is not ours; LONGSHORE_DATA_DIR says where ours is"),
@@ -92,8 +93,7 @@ var rows = []row{
 	ignored("ECS_SHARED_VOLUME_MATCH_FULL_CONFIG", "a volume of the name is used if its driver is the one that was asked for", "false"),
 	ignored("ECS_CONTAINER_INSTANCE_PROPAGATE_TAGS_FROM", "tags of container instances are set with TagResource", "none"),
 	ignored("ECS_CONTAINER_INSTANCE_TAGS", "tags of container instances are set with TagResource"),
-	ignored("ECS_ENABLE_SPOT_INSTANCE_DRAINING", "an interruption notice is not looked for yet", "false"),
-	ignored("ECS_WARM_POOLS_CHECK", "warm pools are not looked at: stop the agent before a machine is put into one", "false"),
+	ignored("ECS_WARM_POOLS_CHECK", "with autoscaling in LONGSHORE_NOTICES a machine in a warm pool takes no work", "true", "false"),
 	ignored("ECS_ENABLE_GPU_SUPPORT", "LONGSHORE_GPUS lists the GPUs that tasks may have"),
 	ignored("ECS_NVIDIA_RUNTIME", "GPUs are asked for as device requests, which need no runtime of their own"),
 	ignored("ECS_TASK_PIDS_LIMIT", "a limit of processes is part of a definition (ulimits)"),
@@ -168,6 +168,18 @@ func atLeast(least time.Duration) func(string) (string, error) {
 		}
 		return value, nil
 	}
+}
+
+// notices are those of Spot, too, or not.
+func notices(value string) (string, error) {
+	spot, err := strconv.ParseBool(value)
+	switch {
+	case err != nil:
+		return "", errors.New("must be true or false")
+	case spot:
+		return "spot,autoscaling", nil
+	}
+	return "autoscaling", nil
 }
 
 func level(value string) (string, error) {
