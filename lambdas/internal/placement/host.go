@@ -14,10 +14,17 @@ type host struct {
 	groups map[string]bool
 	open   int
 	placed map[string]int // tasks of a group that this plan put here
+	at     int            // among the plan's hosts
+	zone   string
 }
 
-func newHost(in *Instance) *host {
-	return &host{in: in, free: in.Free, open: in.Open}
+func newHosts(all []Instance) []*host {
+	hosts, out := make([]host, len(all)), make([]*host, len(all))
+	for i := range all {
+		hosts[i] = host{in: &all[i], free: all[i].Free, open: all[i].Open, at: i, zone: all[i].Attributes[ZoneAttribute]}
+		out[i] = &hosts[i]
+	}
+	return out
 }
 
 // lacks is the first thing t needs that h has not, or "".

@@ -127,9 +127,13 @@ const (
 // Plan gives out what is free, in the order of priority (rising by one a minute
 // waited), then age, then id. A shape that fits nowhere is looked at once.
 func Plan(in Input) Output {
-	p := &plan{in: in, out: Output{Reasons: map[string]string{}, Earmark: in.Earmark}, shapes: map[string]*shape{}}
-	for i := range in.Instances {
-		p.hosts = append(p.hosts, newHost(&in.Instances[i]))
+	p := &plan{
+		in: in, out: Output{Reasons: map[string]string{}, Earmark: in.Earmark}, shapes: map[string]*shape{}, plain: map[plainShape]*shape{},
+		hosts: newHosts(in.Instances), tally: map[count]map[string]int{}, fields: map[string][]count{}, ladders: map[ladderKey]*ladder{},
+		alike: map[plainShape]int{},
+	}
+	for i := range in.Tasks {
+		p.alike[plainOf(&in.Tasks[i])]++
 	}
 	order := Order(in.Tasks, in.Now)
 	if !in.Bystander {
@@ -148,17 +152,27 @@ func Plan(in Input) Output {
 
 // Order is tasks in the order in which they are served.
 func Order(tasks []Task, now time.Time) []*Task {
-	out := make([]*Task, len(tasks))
-	for i := range tasks {
-		out[i] = &tasks[i]
+	type ranked struct {
+		t        *Task
+		priority int
 	}
-	slices.SortStableFunc(out, func(a, b *Task) int {
-		return cmp.Or(
-			cmp.Compare(Priority(*b, now), Priority(*a, now)),
-			a.Since.Compare(b.Since),
-			cmp.Compare(a.ID, b.ID),
-		)
+	all := make([]ranked, len(tasks))
+	for i := range tasks {
+		all[i] = ranked{&tasks[i], Priority(tasks[i], now)}
+	}
+	slices.SortStableFunc(all, func(a, b ranked) int {
+		if n := cmp.Compare(b.priority, a.priority); n != 0 {
+			return n
+		}
+		if n := a.t.Since.Compare(b.t.Since); n != 0 {
+			return n
+		}
+		return cmp.Compare(a.t.ID, b.t.ID)
 	})
+	out := make([]*Task, len(tasks))
+	for i := range all {
+		out[i] = all[i].t
+	}
 	return out
 }
 
@@ -172,7 +186,14 @@ type plan struct {
 	out    Output
 	hosts  []*host
 	shapes map[string]*shape
+	plain  map[plainShape]*shape    // the same, of tasks of which no text is needed to tell
 	tally  map[count]map[string]int // tasks by value of a field, as the plan goes
+	fields map[string][]count       // tallies by group, "" for those of all
+	// ladders are the ways by which the best host is found; changes are the hosts
+	// that took a task, in order.
+	ladders map[ladderKey]*ladder
+	changes []*host
+	alike   map[plainShape]int // how many tasks are about alike
 }
 
 func (p *plan) placeSafely(t *Task) {
@@ -208,6 +229,7 @@ func (p *plan) place(t *Task) {
 	}
 	best.take(t)
 	p.tallied(t, best)
+	p.changes = append(p.changes, best)
 	p.out.Assign = append(p.out.Assign, Assignment{t.ID, best.in.ID})
 	if p.out.Earmark.Task == t.ID {
 		p.out.Earmark = Earmark{}
@@ -218,6 +240,11 @@ func (p *plan) place(t *Task) {
 func (p *plan) choose(t *Task, s *shape) (*host, string) {
 	if len(p.hosts) == 0 {
 		return nil, ReasonNoInstance
+	}
+	if l := p.ladderFor(t, s); l != nil {
+		if best := p.bestOn(l, t); best != nil {
+			return best, ""
+		}
 	}
 	var fit []*host
 	reason := ReasonAgent

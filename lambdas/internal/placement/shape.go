@@ -52,7 +52,36 @@ func short(shape string) string {
 	return strings.ToValidUTF8(shape[:maxShape-len(hash)], "") + hash
 }
 
+// plainShape is the whole shape of a task without ports and expressions.
+type plainShape struct {
+	cpu, memory, gpus int
+	distinct, pinned  string
+	isDistinct        bool
+}
+
+// shapeOf is a task's shape; most are told without a text being made.
 func (p *plan) shapeOf(t *Task) *shape {
+	if len(t.Needs.TCP)+len(t.Needs.UDP)+len(t.Expressions) > 0 {
+		return p.namedShape(t)
+	}
+	k := plainOf(t)
+	s, ok := p.plain[k]
+	if !ok {
+		s = p.namedShape(t)
+		p.plain[k] = s
+	}
+	return s
+}
+
+func plainOf(t *Task) plainShape {
+	k := plainShape{cpu: t.Needs.CPU, memory: t.Needs.MemoryMiB, gpus: t.Needs.GPUs, pinned: t.Pinned, isDistinct: t.Distinct}
+	if t.Distinct {
+		k.distinct = t.Group
+	}
+	return k
+}
+
+func (p *plan) namedShape(t *Task) *shape {
 	key := ShapeOf(*t)
 	if s, ok := p.shapes[key]; ok {
 		return s
@@ -67,6 +96,9 @@ func (p *plan) shapeOf(t *Task) *shape {
 			return s
 		}
 		exprs = append(exprs, e)
+	}
+	if t.Pinned == "" {
+		s.eligible = make([]*host, 0, len(p.hosts))
 	}
 	for _, h := range p.hosts {
 		switch {
@@ -90,7 +122,7 @@ func (p *plan) demand(order []*Task) {
 		if !waits {
 			continue
 		}
-		key := ShapeOf(*t)
+		key := p.shapeOf(t).key
 		i, ok := at[key]
 		if !ok {
 			i = len(p.out.Demand)

@@ -15,10 +15,7 @@ var byDefault = []Strategy{{Spread, "attribute:" + ZoneAttribute}, {Binpack, "me
 // best is the host that t's strategies prefer, each narrowing what the one
 // before left, and the lowest id among equals.
 func (p *plan) best(t *Task, fit []*host) *host {
-	strategies := t.Strategy
-	if len(strategies) == 0 {
-		strategies = byDefault
-	}
+	strategies, isDefault := chainOf(t)
 	for _, s := range strategies {
 		if len(fit) == 1 {
 			break
@@ -27,7 +24,8 @@ func (p *plan) best(t *Task, fit []*host) *host {
 		case Binpack:
 			fit = least(fit, func(h *host) int { return h.left(s.Field) })
 		case Spread:
-			fit = p.spread(t, fit, s.Field, len(t.Strategy) == 0)
+			counts := p.tallyOf(t, s.Field, isDefault)
+			fit = least(fit, func(h *host) int { return counts[spreadValue(h, s.Field)] })
 		case Random:
 			if p.in.Random != nil {
 				return fit[p.in.Random(len(fit))]
@@ -51,46 +49,47 @@ type count struct {
 	all          bool
 }
 
-// spread keeps the hosts whose value of field has the fewest tasks: of t's
-// group, or of any where nothing is known of the group.
-func (p *plan) spread(t *Task, fit []*host, field string, ofAll bool) []*host {
-	key := count{field: field, all: true}
-	of, known := p.in.GroupTasks[t.Group]
-	if known && !ofAll {
-		key = count{field: field, group: t.Group}
+// tallyKey is what a spread of t over a field counts: the tasks of t's group, or of
+// any where nothing is known of the group.
+func (p *plan) tallyKey(t *Task, field string, ofAll bool) count {
+	if _, known := p.in.GroupTasks[t.Group]; known && !ofAll {
+		return count{field: field, group: t.Group}
 	}
-	counts, ready := p.tally[key]
-	if !ready {
-		counts = map[string]int{}
-		for _, h := range p.hosts {
-			n := h.open
-			if !key.all {
-				n = of[h.in.ID] + h.placed[t.Group]
-			}
-			counts[spreadValue(h, field)] += n
-		}
-		if p.tally == nil {
-			p.tally = map[count]map[string]int{}
-		}
-		p.tally[key] = counts
+	return count{field: field, all: true}
+}
+
+// tallyOf counts tasks by the values of a field, as the plan goes.
+func (p *plan) tallyOf(t *Task, field string, ofAll bool) map[string]int {
+	key := p.tallyKey(t, field, ofAll)
+	if counts, ready := p.tally[key]; ready {
+		return counts
 	}
-	return least(fit, func(h *host) int { return counts[spreadValue(h, field)] })
+	of := p.in.GroupTasks[t.Group]
+	counts := map[string]int{}
+	for _, h := range p.hosts {
+		n := h.open
+		if !key.all {
+			n = of[h.in.ID] + h.placed[t.Group]
+		}
+		counts[spreadValue(h, field)] += n
+	}
+	p.tally[key] = counts
+	p.fields[key.group] = append(p.fields[key.group], key)
+	return counts
 }
 
 // tallied counts a task that was just placed.
 func (p *plan) tallied(t *Task, h *host) {
-	for key, counts := range p.tally {
-		if key.all || key.group == t.Group {
-			counts[spreadValue(h, key.field)]++
+	for _, group := range []string{"", t.Group} {
+		for _, key := range p.fields[group] {
+			if key.all || key.group == t.Group {
+				p.tally[key][spreadValue(h, key.field)]++
+			}
+		}
+		if t.Group == "" {
+			break
 		}
 	}
-}
-
-func spreadValue(h *host, field string) string {
-	if field == "instanceId" || field == "host" {
-		return h.in.ID
-	}
-	return h.in.Attributes[strings.TrimPrefix(field, "attribute:")]
 }
 
 // least keeps the hosts of which score is least.
