@@ -12,7 +12,7 @@ import (
 // Bounds of what a pass reads of a large fleet before it has to read all of it.
 const (
 	sampleLeast   = 64 // instances …
-	samplePerTask = 4  // … and so many more for each task that roams
+	samplePerTask = 4  // … and so many more for each new task that roams
 	fleetFor      = time.Minute
 )
 
@@ -70,14 +70,18 @@ func (f *fleet) instance(id string) *Instance {
 	return f.instances[i]
 }
 
-// roaming is how many tasks may go to more than one instance.
-func (p *pass) roaming() (n int) {
+// roaming is how many tasks may go to more than one instance, and how many of them
+// no pass has looked at.
+func (p *pass) roaming() (n, unseen int) {
 	for _, t := range p.tasks {
 		if t.Pinned == "" {
 			n++
+			if t.WaitingReason == "" {
+				unseen++
+			}
 		}
 	}
-	return n
+	return n, unseen
 }
 
 // readInstances reads the instances that a kick or a task names and, if any task
@@ -89,7 +93,7 @@ func (p *pass) readInstances(ctx context.Context, k Kick, also ...Record) error 
 	for _, t := range p.tasks {
 		named = append(named, t.Pinned)
 	}
-	if n := p.roaming(); n > 0 {
+	if n, unseen := p.roaming(); n > 0 {
 		known, ok := p.c.Fleet.of(k.Cluster, p.now)
 		if !ok {
 			var err error
@@ -97,7 +101,7 @@ func (p *pass) readInstances(ctx context.Context, k Kick, also ...Record) error 
 				return err
 			}
 		}
-		sample := sampleLeast + samplePerTask*n
+		sample := sampleLeast + samplePerTask*unseen
 		if at := 0; len(known) > sample {
 			at = rand.IntN(len(known))
 			known = slices.Concat(known[at:], known[:at])
@@ -140,7 +144,10 @@ func (p *pass) readRest(ctx context.Context, cluster string) error {
 }
 
 // whole says whether the pass has seen all of the cluster that it can.
-func (p *pass) whole() bool { return len(p.unread) == 0 && (p.asked || p.roaming() == 0) }
+func (p *pass) whole() bool {
+	n, _ := p.roaming()
+	return len(p.unread) == 0 && (p.asked || n == 0)
+}
 
 // readMore reads instances that were not read before.
 func (p *pass) readMore(ctx context.Context, cluster string, ids []string, also ...Record) error {

@@ -166,3 +166,48 @@ func TestAdmit_ATaskAloneCostsFewCalls(t *testing.T) {
 		t.Errorf("a pass with nothing to do made %v", names)
 	}
 }
+
+func TestAdmit_ManyThatWaitAreNotReadForANewTask(t *testing.T) {
+	w, _ := herd(t, 3)
+	var first string
+	for range 500 {
+		first = w.AddTask(taskdef.Resources{MemoryMiB: 1 << 20}, func(t *control.Task) { t.WaitingReason = "RESOURCE:MEMORY" }).ID
+		w.Clock.Move(time.Millisecond)
+	}
+	reads := &read{Store: w.Store}
+	w.Store = reads
+	job := w.AddTask(small)
+	w.MustAdmit(job.ID)
+	if got := w.Task(job.ID); got.LastStatus != task.Pending || reads.tasks > 100 {
+		t.Errorf("%s after %d tasks were read", got.LastStatus, reads.tasks)
+	}
+	if _, told := w.Counts.Last("WaitingTasks"); told {
+		t.Error("a pass that saw a part told how many wait")
+	}
+	for what, k := range map[string]control.Kick{
+		"the sweep's kick": {Cluster: "default", Tasks: []string{first}}, "a kick of room": {Cluster: "default", Instance: "00000000000000000000000000000001"},
+	} {
+		reads.tasks = 0
+		if err := w.Admit(ctx, k); err != nil || reads.tasks < 500 {
+			t.Errorf("%s: %d tasks were read, %v", what, reads.tasks, err)
+		}
+	}
+	if n, _ := w.Counts.Last("WaitingTasks"); n != 500 {
+		t.Errorf("%v tasks wait, it is told", n)
+	}
+}
+
+// read is a store that counts the tasks that are read.
+type read struct {
+	control.Store
+	tasks int
+}
+
+func (s *read) Load(ctx context.Context, records ...control.Record) error {
+	for _, r := range records {
+		if r.Kind() == control.TaskKind {
+			s.tasks++
+		}
+	}
+	return s.Store.Load(ctx, records...)
+}
