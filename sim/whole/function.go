@@ -267,6 +267,9 @@ func (s sender) Commands(ctx context.Context, commands ...wire.Message) error {
 				continue
 			}
 			w.say("%s sends %s to %s", s.c.name, describe(m), h.name)
+			if a, ok := m.(*wire.Assign); ok {
+				h.inbox.assigns[a.Task] = body
+			}
 			h.inbox.put(body, describe(m))
 		}
 		return errors.Join(errs...)

@@ -44,7 +44,7 @@ func (w *World) newHost(n int, cluster string) *host {
 	h := &host{w: w, name: name, identity: "AROASIM:i-" + name, cluster: cluster, zone: fmt.Sprint("zone-", string(rune('a'+n%3)))}
 	h.id = wire.InstanceID(h.identity)
 	h.memory = 128 * (1 + w.random.IntN(4))
-	h.engine, h.inbox = newEngine(h), &inbox{h: h}
+	h.engine, h.inbox = newEngine(h), &inbox{h: h, assigns: map[string][]byte{}}
 	if w.chance(w.plan.skewed) {
 		w.count("clock skewed")
 		h.skew = w.between(-w.plan.skew, w.plan.skew)

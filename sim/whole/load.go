@@ -133,9 +133,9 @@ func (w *World) stopTask(cluster, id string) {
 	})
 }
 
-func (w *World) createService(cluster, name, family, strategy string, desired *int) {
+func (w *World) createService(cluster, name, family, strategy string, desired *int, tags map[string]string) {
 	w.ask("create service "+name, 20, func(ctx context.Context, c *control.Control) error {
-		_, err := c.CreateService(ctx, control.ServiceRequest{Cluster: cluster, Name: name, Definition: family, Strategy: strategy, Desired: desired, Token: "service-" + name})
+		_, err := c.CreateService(ctx, control.ServiceRequest{Cluster: cluster, Name: name, Definition: family, Strategy: strategy, Desired: desired, Tags: tags, Token: "service-" + name})
 		return err
 	})
 }
@@ -177,6 +177,9 @@ func (w *World) load() {
 		if w.chance(0.05) {
 			tags = map[string]string{"longshore:onNoCapacity": "fail"}
 		}
+		if w.chance(0.15) {
+			tags = map[string]string{"longshore:onDisconnect": "keep", "longshore:keepFor": "45m"}
+		}
 		w.push(w.between(time.Minute, w.Chaos), 0, "run", func() { w.runTask(cluster, f.name, count, tags) })
 	}
 	for range w.Tasks / 3 {
@@ -186,9 +189,9 @@ func (w *World) load() {
 			}
 		})
 	}
-	w.push(w.between(0, 3*time.Minute), 0, "service", func() { w.createService(clusterDefault, "web", "web", "", new(8+w.random.IntN(8))) })
+	w.push(w.between(0, 3*time.Minute), 0, "service", func() { w.createService(clusterDefault, "web", "web", "", new(8+w.random.IntN(8)), nil) })
 	if w.chance(0.5) {
-		w.push(w.between(0, 5*time.Minute), 0, "service", func() { w.createService(clusterEdge, "watch", "web", "DAEMON", nil) })
+		w.push(w.between(0, 5*time.Minute), 0, "service", func() { w.createService(clusterEdge, "watch", "web", "DAEMON", nil, nil) })
 	}
 	for range w.random.IntN(4) {
 		w.push(w.between(5*time.Minute, w.Chaos), 0, "update", func() {

@@ -23,6 +23,7 @@ type inbox struct {
 	h       *host
 	there   bool
 	letters []*command
+	assigns map[string][]byte // the last one of each task
 	next    int
 	poll    *poll
 }
@@ -233,6 +234,11 @@ func (w *World) mail(q *queue, from *host, m wire.Message) error {
 	l := letter{what: describe(m), body: body, from: from,
 		sender: control.Sender{Identity: from.identity, SentAt: time.Now().Truncate(time.Millisecond), MessageID: fmt.Sprint("m", w.ids)}}
 	w.say("%s sends %s", from.name, l.what)
+	if second := time.Now().Unix(); second != w.second {
+		w.second, w.sent = second, 0
+	}
+	w.sent++
+	w.busiest = max(w.busiest, w.sent)
 	q.send(l)
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 var (
 	seeds    = flag.Uint64("seeds", 200, "how many seeds are run")
 	seedFrom = flag.Uint64("seed-from", 1, "the first of them")
+	first    = flag.Bool("first", false, "end with the first that goes wrong, and do not show it again")
 )
 
 func init() { debug.SetGCPercent(400) }
@@ -29,7 +30,7 @@ func TestSeeds_NothingBreaksAndEverythingComesToRest(t *testing.T) {
 			t.Run(fmt.Sprint(seed), func(t *testing.T) {
 				t.Parallel()
 				mu.Lock()
-				enough := bad >= 3
+				enough := bad >= 3 || *first && bad > 0
 				mu.Unlock()
 				if enough { // each shows its trace
 					return
@@ -42,6 +43,10 @@ func TestSeeds_NothingBreaksAndEverythingComesToRest(t *testing.T) {
 					mu.Lock()
 					bad++
 					mu.Unlock()
+					if *first {
+						t.Errorf("seed %d: %s", seed, r.Wrong)
+						return
+					}
 					rerun(t, ordinary(seed), r.Wrong)
 				}
 			})

@@ -45,6 +45,8 @@ type World struct {
 	admissions                    map[string]*queue
 	outage                        time.Time // until when nothing of the control plane works
 	calls, ids                    int
+	second                        int64 // in which so many messages of hosts were sent
+	sent, busiest                 int
 	inflight                      map[*call]bool
 	reaps                         bool // the reaper is called each minute
 
