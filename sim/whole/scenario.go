@@ -2,6 +2,7 @@ package whole
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -53,7 +54,14 @@ var shapes = map[string][2]int{
 
 // ParseScenario reads a scenario; a fault names its line.
 func ParseScenario(name, text string) (*Scenario, error) {
-	s := &Scenario{Name: name}
+	s, err := parse(&Scenario{Name: name}, text)
+	if err != nil {
+		return nil, fmt.Errorf("%s%w", name, err)
+	}
+	return s, nil
+}
+
+func parse(s *Scenario, text string) (*Scenario, error) {
 	n := 0
 	for line := range strings.Lines(text) {
 		n++
@@ -65,7 +73,7 @@ func ParseScenario(name, text string) (*Scenario, error) {
 		step := Step{Line: n, Word: words[0], Named: map[string]string{}, Tags: map[string]string{}}
 		shape, ok := shapes[step.Word]
 		if !ok {
-			return nil, fmt.Errorf("%s, line %d: no such command: %q", name, n, step.Word)
+			return nil, fmt.Errorf(", line %d: no such command: %q", n, step.Word)
 		}
 		for _, w := range words[1:] {
 			key, value, named := strings.Cut(w, "=")
@@ -77,16 +85,16 @@ func ParseScenario(name, text string) (*Scenario, error) {
 			case key == "cluster" || key == "memory":
 				step.Named[key] = value
 			default:
-				return nil, fmt.Errorf("%s, line %d: no such member: %q; cluster, memory and tag are allowed", name, n, key)
+				return nil, fmt.Errorf(", line %d: no such member: %q; cluster, memory and tag are allowed", n, key)
 			}
 		}
 		if len(step.Args) < shape[0] || len(step.Args) > shape[1] {
-			return nil, fmt.Errorf("%s, line %d: %s takes %d to %d arguments, not %d", name, n, step.Word, shape[0], shape[1], len(step.Args))
+			return nil, fmt.Errorf(", line %d: %s takes %d to %d arguments, not %d", n, step.Word, shape[0], shape[1], len(step.Args))
 		}
 		s.Steps = append(s.Steps, step)
 	}
 	if len(s.Steps) == 0 {
-		return nil, fmt.Errorf("%s: nothing happens in it", name)
+		return nil, errors.New(": nothing happens in it")
 	}
 	return s, nil
 }

@@ -78,3 +78,26 @@ func TestTell_WhatIsNotAsExpectedIsSaidWithItsLine(t *testing.T) {
 		}
 	}
 }
+
+func FuzzParseScenario(f *testing.F) {
+	files, err := filepath.Glob("testdata/scenario/*.txt")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(string(text))
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		s, err := ParseScenario("x", text)
+		if (s == nil) == (err == nil) {
+			t.Fatalf("%v, %v", s, err)
+		}
+		if err != nil && !strings.HasPrefix(err.Error(), "x") {
+			t.Fatalf("the fault does not say where: %v", err)
+		}
+	})
+}
