@@ -54,6 +54,9 @@ func read(path string) (state agent.State, err error) {
 	return load(tx)
 }
 
+// maxFormat is how many digits the number of a format may have.
+const maxFormat = 9
+
 // load reads a whole state and verifies it.
 func load(tx *bbolt.Tx) (agent.State, error) {
 	state := agent.State{Tasks: map[string]agent.Record{}}
@@ -61,7 +64,14 @@ func load(tx *bbolt.Tx) (agent.State, error) {
 	if meta == nil || tasks == nil {
 		return state, errors.New("a bucket is missing")
 	}
-	format, err := strconv.Atoi(string(meta.Get(keyFormat)))
+	// A damaged length makes a key or value as long as all memory behind it: nothing
+	// of it is read before it is known to lie within the file.
+	within := func(b []byte) bool { return int64(len(b)) < tx.Size() }
+	written := meta.Get(keyFormat)
+	if len(written) > maxFormat {
+		return state, errors.New("its format is not a number")
+	}
+	format, err := strconv.Atoi(string(written))
 	if err != nil {
 		return state, errors.New("its format is not a number")
 	}
@@ -70,11 +80,17 @@ func load(tx *bbolt.Tx) (agent.State, error) {
 			"the journal is of format %d, and this agent reads up to %d: a newer release wrote it; install that release again, or move the file away (the agent then starts a new incarnation and adopts what runs)", format, Format)
 	}
 	var h head
+	if !within(meta.Get(keyHead)) {
+		return state, errors.New("head: it is longer than the file")
+	}
 	if _, err := unpack(meta.Get(keyHead), &h); err != nil {
 		return state, fmt.Errorf("head: %w", err)
 	}
 	var sum uint32
 	err = tasks.ForEach(func(k, v []byte) error {
+		if !within(k) || !within(v) {
+			return errors.New("a task is longer than the file")
+		}
 		var r agent.Record
 		s, err := unpack(v, &r)
 		if err != nil {
