@@ -130,6 +130,9 @@ func (c *settings) check() error {
 	if !clusterName.MatchString(c.Cluster) {
 		bad("LONGSHORE_CLUSTER", "is %q: it must be 1 to 255 letters, digits, underscores and hyphens", c.Cluster)
 	}
+	if !wire.IsAttribute("zone", c.Zone) {
+		bad("LONGSHORE_ZONE", "is %q: up to 128 letters, digits, - _ . / \\ @ : and blanks are allowed", c.Zone)
+	}
 	for _, pair := range c.Attributes {
 		name, value, ok := strings.Cut(pair, "=")
 		switch {

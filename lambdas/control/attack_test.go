@@ -244,6 +244,7 @@ func TestAttack_ALieAboutCapacityIsBounded(t *testing.T) {
 		"cpu":         func(m *wire.Register) { m.CPU = wire.MaxCPU + 1 },
 		"memory":      func(m *wire.Register) { m.MemoryMiB = wire.MaxMemoryMiB + 1 },
 		"gpus":        func(m *wire.Register) { m.GPUs = make([]string, 65) },
+		"zone":        func(m *wire.Register) { m.Zone = "a\x1b[2J" },
 		"reservedTcp": func(m *wire.Register) { m.ReservedTCP = make([]int, 201) },
 	} {
 		m := e.register()

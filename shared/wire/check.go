@@ -173,7 +173,8 @@ func (c *checker) register(m *Register) {
 	for k, v := range m.Attributes {
 		c.that(IsAttribute(k, v), "attributes", "%.140q is %.140q; %s", k, v, AttributeForm)
 	}
-	for f, v := range map[string]string{"agentVersion": m.AgentVersion, "agentHash": m.AgentHash, "dockerVersion": m.DockerVersion, "ec2InstanceId": m.EC2InstanceID, "zone": m.Zone} {
+	c.that(IsAttribute("zone", m.Zone), "zone", "is %.140q; %s", m.Zone, AttributeForm)
+	for f, v := range map[string]string{"agentVersion": m.AgentVersion, "agentHash": m.AgentHash, "dockerVersion": m.DockerVersion, "ec2InstanceId": m.EC2InstanceID} {
 		c.text(f, v, MaxText)
 	}
 }
