@@ -134,7 +134,7 @@ func onQueue(resource, url string) []attempt {
 		return err
 	})
 	on("ReceiveMessage", func(ctx context.Context, c *sqs.Client) error {
-		_, err := c.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{QueueUrl: &url, VisibilityTimeout: 0, WaitTimeSeconds: 0})
+		_, err := c.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{QueueUrl: &url, VisibilityTimeout: 0, WaitTimeSeconds: 1})
 		return err
 	})
 	on("DeleteMessage", func(ctx context.Context, c *sqs.Client) error {
