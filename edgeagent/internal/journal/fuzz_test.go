@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/edgeagent/internal/journal"
+	"github.com/longshore-run/longshore/shared/fault"
 )
 
 // FuzzOpen writes over parts of a good journal, three bytes of place and one of
@@ -45,6 +46,9 @@ func FuzzOpen(f *testing.F) {
 			t.Fatal(err)
 		}
 		j, how, err := journal.Open(dir, owner, newID, time.Now())
+		if fault.Is(err, fault.Unsupported) { // its format is another number now: an operator is told what to do
+			return
+		}
 		if err != nil {
 			t.Fatalf("an agent does not start: %v", err)
 		}
