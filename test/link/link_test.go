@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -61,12 +62,7 @@ func (s *server) came(line string) func() bool {
 	return func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		for _, l := range s.lines {
-			if l == line {
-				return true
-			}
-		}
-		return false
+		return slices.Contains(s.lines, line)
 	}
 }
 
