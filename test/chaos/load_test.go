@@ -186,16 +186,16 @@ func (l *load) arns() []string {
 // rest.
 func (l *load) settle(most time.Duration) {
 	l.g.t.Helper()
-	arns := l.arns()
+	arns := l.arns() // that have not ended, when last seen
 	l.g.eventually(most, "at rest is all that was accepted", func() (bool, any) {
-		var open []string
+		var open, matter []string
 		for _, t := range l.g.tasks(arns) {
 			if aws.ToString(t.LastStatus) != "STOPPED" {
-				open = append(open, told(t))
+				open, matter = append(open, aws.ToString(t.TaskArn)), append(matter, told(t))
 			}
 		}
-		if len(open) > 0 {
-			return false, open[:min(len(open), 8)]
+		if arns = open; len(open) > 0 {
+			return false, matter[:min(len(matter), 8)]
 		}
 		out, err := l.g.ecs.DescribeServices(l.g.t.Context(), &ecs.DescribeServicesInput{Cluster: aws.String(local.Cluster), Services: []string{service}})
 		if err != nil || len(out.Services) != 1 {
