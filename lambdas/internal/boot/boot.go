@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -49,6 +50,11 @@ func Start(ctx context.Context, lookup func(string) (string, bool), out io.Write
 	var s setting.Control
 	if err := setting.FromEnv(&s, lookup); err != nil {
 		return nil, fmt.Errorf("read settings: %w", err)
+	}
+	// A stack for an emulator that was deployed into an account must not run there:
+	// any machine could speak for any other.
+	if at, _ := lookup("AWS_ENDPOINT_URL"); s.SenderFromBody && at == "" {
+		return nil, errors.New("read settings: LONGSHORE_SENDER_FROM_BODY is for emulators, and AWS_ENDPOINT_URL names none: deploy without -c longshore:local=true")
 	}
 	client := awshttp.NewBuildableClient().WithTimeout(callTimeout)
 	amazon, err := config.LoadDefaultConfig(ctx, config.WithRegion(s.Region), config.WithHTTPClient(client))

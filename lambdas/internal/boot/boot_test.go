@@ -73,6 +73,19 @@ func TestStart_NamesEverySettingThatIsMissing(t *testing.T) {
 	}
 }
 
+// The settings that only an emulator needs are open doors in an account.
+func TestStart_NoFunctionBelievesSendersOutsideAnEmulator(t *testing.T) {
+	quiet(t)
+	open := map[string]string{"LONGSHORE_SENDER_FROM_BODY": "true"}
+	if _, err := boot.Start(t.Context(), environment(open), &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), "LONGSHORE_SENDER_FROM_BODY") {
+		t.Errorf("started: %v", err)
+	}
+	open["AWS_ENDPOINT_URL"] = "http://127.0.0.1:4566"
+	if _, err := boot.Start(t.Context(), environment(open), &bytes.Buffer{}); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestTables_NamesOneForEveryRole(t *testing.T) {
 	names := boot.Tables(setting.Control{TasksTable: "a", InstancesTable: "b", LeasesTable: "c", CatalogTable: "d"})
 	seen := map[string]bool{}
