@@ -153,7 +153,7 @@ func (j *judgement) of(t *Task) verdict {
 		return adoptIt
 	case isListed && t.Epoch < l.Epoch:
 		return older
-	case isListed && (!t.Shown || !t.Kept.IsZero()):
+	case isListed && (!t.Shown || !t.Kept.IsZero() && j.back()):
 		return showIt
 	case isListed:
 		return fine
@@ -166,11 +166,15 @@ func (j *judgement) of(t *Task) verdict {
 			return vanish
 		}
 		return onItsWay // the inventory is older than what was reported: the next one tells
-	case t.DispatchAt.After(j.now) && t.Kept.IsZero(): // a kept one's assign is of an older epoch
+	case t.DispatchAt.After(j.now) && t.Kept.IsZero(), !j.back(): // a kept one's assign is of an older epoch
 		return onItsWay
 	}
 	return redo
 }
+
+// back says whether the instance has returned if it was LOST: one that beats with a
+// broken engine has not, and what is kept there stays kept.
+func (j *judgement) back() bool { return j.lease.Stage != StageLost }
 
 // write commits the verdicts on some tasks, read again, in one transaction that
 // holds only while the instance is in the beat's epoch and incarnation.
@@ -227,7 +231,9 @@ func (j *judgement) apply(ctx context.Context, chunk []*Task) ([]Write, error) {
 			t.Shown = true
 			w.put(t, j.ledger)
 		case showIt:
-			t.Shown, t.Kept = true, time.Time{}
+			if t.Shown = true; j.back() {
+				t.Kept = time.Time{}
+			}
 			w.put(t)
 		case redo:
 			t.Dispatched++

@@ -546,3 +546,63 @@ func TestKeep_TwoRunsThatOverlapEndEachTaskOnce(t *testing.T) {
 		}
 	}
 }
+
+// Beating with a broken engine is no return: the instance stays LOST, so the mark has
+// to stand for the task's time to end it, and nothing is assigned there.
+func TestKeep_AHostThatBeatsWithABrokenEngineHasNotReturned(t *testing.T) {
+	w := controltest.NewWorld(t)
+	e := host(t, w, "i")
+	id, untaken := e.running(kept), e.given(kept)
+	list := e.lists(id, 1, wire.PhaseRunning)
+	e.lost()
+	w.Clock.Move(time.Hour)
+	e.docker = wire.DockerImpaired
+	e.echoes(list)
+	e.beats(list)
+	if s := w.Lease(e.id).Stage; s != control.StageLost {
+		t.Fatalf("stage %s", s)
+	}
+	mustBeKept(t, w, id)
+	mustBeKept(t, w, untaken)
+	if assigns := inbox[*wire.Assign](e); len(assigns) != 0 {
+		t.Errorf("assigned to a broken engine: %+v", assigns)
+	}
+	e.docker = wire.DockerOK
+	e.beats(list) // it works again
+	e.beats(list)
+	if got := w.Task(id); !got.Kept.IsZero() || !w.Ledger(e.id).Connected {
+		t.Fatalf("task %+v lease %+v", got, w.Lease(e.id))
+	}
+	if assigns := inbox[*wire.Assign](e); len(assigns) != 1 || assigns[0].Task != untaken {
+		t.Errorf("assigned %+v", assigns)
+	}
+}
+
+func TestKeep_AHostWhoseEngineStaysBrokenLosesItsTasksWhenTheirTimeIsOver(t *testing.T) {
+	w := controltest.NewWorld(t)
+	e := host(t, w, "i")
+	id := e.running(kept)
+	list := e.lists(id, 1, wire.PhaseRunning)
+	e.docker = wire.DockerImpaired
+	for w.Lease(e.id).Stage != control.StageLost { // it beats all the time
+		w.Clock.Move(time.Minute)
+		e.heard(e.beat(list))
+		deliverProbes(t, w)
+		ticks(t, w, 1)
+	}
+	mustBeKept(t, w, id)
+	e.echoes(list)
+	w.Clock.Move(24 * time.Hour)
+	e.heard(e.beat(list))
+	ticks(t, w, 1)
+	if got := w.Task(id); got.StopCause != task.KeptOutCause || w.Ledger(e.id).Open != 0 {
+		t.Fatalf("task %+v", got)
+	}
+	w.Sent.TakeCommands(e.id)
+	e.docker = wire.DockerOK
+	e.beats(list)
+	e.beats(list)
+	if stops := inbox[*wire.Stop](e); len(stops) == 0 || stops[0].Task != id {
+		t.Errorf("it returns with what was closed, and is told %+v", stops)
+	}
+}

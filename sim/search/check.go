@@ -73,6 +73,29 @@ func (x *search) judgeTask(was *state, k, n *control.Task) string {
 			return "I8 task " + name + " was closed, which no reaping covers"
 		}
 	}
+	return x.judgeKeeping(was, k, n)
+}
+
+// judgeKeeping is what a task's being kept, and the end of that by time, rest on.
+func (x *search) judgeKeeping(was *state, k, n *control.Task) string {
+	name := short(n.ID)
+	l, lease := recordOf(x.book, was, &control.Ledger{ID: k.Instance}), recordOf(x.book, was, &control.Lease{ID: k.Instance})
+	switch {
+	case k.Kept.IsZero() && !n.Kept.IsZero():
+		if l.Cause != control.ReapedCause || k.Epoch >= l.Epoch || n.Epoch != l.Epoch || l.EndCause != "" {
+			return "I8 task " + name + " was kept, which no reaping covers"
+		}
+		if n.Incarnation != k.Incarnation || n.N != k.N || n.Attempt != k.Attempt {
+			return "I5 task " + name + " was kept as another than it was"
+		}
+	case !k.Kept.IsZero() && !n.Kept.IsZero() && !n.Kept.Equal(k.Kept):
+		return "I10 task " + name + " is kept anew"
+	case n.LastStatus == task.Stopped && n.StopCause == task.KeptOutCause && k.LastStatus.Open():
+		keepFor, err := time.ParseDuration(k.Tags["longshore:keepFor"])
+		if k.Kept.IsZero() || err != nil || now(was).Sub(k.Kept) < keepFor || k.Epoch != l.Epoch || lease.Stage != control.StageLost {
+			return "I8 kept task " + name + " was ended before its time, or though its instance is back"
+		}
+	}
 	return ""
 }
 
@@ -172,11 +195,21 @@ func (x *search) lookAt(s *state) string {
 			return fmt.Sprintf("I11 service %s has %d copies of %d", r.Name, copies, r.Desired)
 		}
 	}
+	if bad := x.singletons(s); bad != "" {
+		return bad
+	}
 	for _, id := range s.machines {
 		m := b.machines[id]
 		l := recordOf(b, s, &control.Ledger{ID: m.ID})
 		if l == nil {
 			continue
+		}
+		if lease := recordOf(b, s, &control.Lease{ID: m.ID}); lease != nil && lease.Stage == control.StageLost {
+			for _, t := range recordsOf[*control.Task](b, s.items) {
+				if t.LastStatus.Open() && t.Instance == m.ID && t.Epoch == l.Epoch && t.Kept.IsZero() {
+					return fmt.Sprintf("I10 task %s goes on on %s, which is LOST, and nothing ends it", short(t.ID), m.Name)
+				}
+			}
 		}
 		memory := 0
 		for id, c := range m.Containers {
@@ -195,6 +228,30 @@ func (x *search) lookAt(s *state) string {
 			if j.Phase == machine.Tomb && !s.restored && x.open(s, m, id, j.Attempt) {
 				return fmt.Sprintf("I6 %s forgot the end of %s, which is not known upstream", m.Name, short(id))
 			}
+		}
+	}
+	return ""
+}
+
+// words are the ends for which somebody gives his word: Longshore takes it.
+var words = []task.Cause{task.ForcedDrainCause, task.ConfirmedOff, task.HostGoneCause}
+
+// singletons says of which services, whose tasks are replaced only when their end is
+// confirmed, more containers run than are desired.
+func (x *search) singletons(s *state) string {
+	for _, r := range recordsOf[*control.Service](x.book, s.items) {
+		if r.Tags["longshore:replaceAfter"] != "confirmed" {
+			continue
+		}
+		runs := 0
+		for _, id := range s.machines {
+			for of, c := range x.book.machines[id].Containers {
+				t := recordOf(x.book, s, &control.Task{ID: of})
+				runs += int(bit(c.Runs && t != nil && t.Service == r.Name && !slices.Contains(words, t.StopCause)))
+			}
+		}
+		if runs > r.Desired {
+			return fmt.Sprintf("SINGLETON %d containers of service %s run at once", runs, r.Name)
 		}
 	}
 	return ""

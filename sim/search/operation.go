@@ -26,6 +26,7 @@ const (
 	register   kind = "register"
 	reap       kind = "reap"
 	closeOlder kind = "close"
+	endKept    kind = "end kept"
 	sweep      kind = "sweep"
 	impaired   kind = "impaired"
 	newJournal kind = "new journal"
@@ -47,7 +48,7 @@ const (
 )
 
 // kinds are all that a search combines.
-var kinds = []kind{submit, stop, admit, report, refuse, heartbeat, register, reap, closeOlder, sweep, impaired, newJournal, newDisk, revertN,
+var kinds = []kind{submit, stop, admit, report, refuse, heartbeat, register, reap, closeOlder, endKept, sweep, impaired, newJournal, newDisk, revertN,
 	restart, die, comeBack, expire, restore, terminated, off, deregister, drain, serve, redeliver, crash}
 
 // begin is one way to begin an operation: a use case, or a stroke of fate that is
@@ -188,6 +189,9 @@ func (x *search) onMachine(s *state, i int) (out []begin) {
 		out = append(out, begin{kind: k, label: label, call: x.call(s, k, label, run)})
 	}
 	use(closeOlder, "close on "+name, func(ctx context.Context, c *control.Control) error { return c.CloseOlder(ctx, id) })
+	if x.keepsOn(s, id) {
+		use(endKept, "end kept on "+name, func(ctx context.Context, c *control.Control) error { return c.EndKept(ctx, id) })
+	}
 	use(deregister, "deregister "+name, func(ctx context.Context, c *control.Control) error {
 		_, err := c.DeregisterContainerInstance(ctx, cluster, id, true)
 		return err
@@ -221,6 +225,11 @@ func (x *search) onMachine(s *state, i int) (out []begin) {
 		out = append(out, x.sent(s, impaired, i, name+" beats impaired", func(m *machine.Machine) wire.Message { m.Impaired = true; return m.Beat() }))
 	}
 	return out
+}
+
+// keepsOn says whether an instance has a kept task.
+func (x *search) keepsOn(s *state, id string) bool {
+	return slices.ContainsFunc(recordsOf[*control.Task](x.book, s.items), func(t *control.Task) bool { return t.Instance == id && !t.Kept.IsZero() })
 }
 
 // sent is a message that a machine sends now and that is delivered at once.

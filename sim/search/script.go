@@ -48,6 +48,7 @@ func (x *search) put(s *state, records ...control.Record) {
 //
 //	host NAME ROOM     a machine with room for so many tasks joins
 //	submit [SERVICE]   a task is run, of a service if one is named
+//	tag WHAT NAME VALUE  a task, or the service of that name, is tagged longshore:NAME
 //	service NAME       a service of one copy is created
 //	serve NAME         a run for it
 //	admit              an admission pass
@@ -116,6 +117,14 @@ func (x *search) do(s *state, verb string, args []string) error {
 		})
 		c.ids = fmt.Sprintf("d%08x", s.clock)
 		bad = f.run(c, 0)
+	case "tag":
+		of := control.Resource{Kind: control.ServiceResource, Cluster: cluster, Name: arg(0)}
+		if id := taskID(arg(0)); recordOf(x.book, s, &control.Task{ID: id}) != nil {
+			of.Kind, of.Name = control.TaskResource, id
+		}
+		bad = f.run(x.call(s, submit, "tag "+strings.Join(args, " "), func(ctx context.Context, c *control.Control) error {
+			return c.TagResource(ctx, of, map[string]string{"longshore:" + arg(1): arg(2)})
+		}), 0)
 	case "serve":
 		c := x.service(s, arg(0))
 		s.made++

@@ -37,7 +37,10 @@ func (x *search) settle(s *state, trace func(string)) string {
 	f := &fair{x: x, s: s.clone(), trace: trace}
 	f.s.reaped, f.s.left = 0, budget{}
 	stuck := ""
-	for range rounds {
+	for round := range rounds {
+		if bad := f.operator(round); bad != "" {
+			return "(while settling) " + bad
+		}
 		for i := range f.s.machines {
 			if bad := f.tend(i); bad != "" {
 				return "(while settling) " + bad
@@ -51,6 +54,28 @@ func (x *search) settle(s *state, trace func(string)) string {
 		}
 	}
 	return "QUIET " + stuck
+}
+
+// operator says, half-way, that the dead machines are off which hold tasks that
+// only such a word ends.
+func (f *fair) operator(round int) string {
+	if round != rounds/2 {
+		return ""
+	}
+	for _, id := range f.s.machines {
+		m := f.x.book.machines[id]
+		if m.Host && !m.Ended || !f.x.keepsOn(f.s, m.ID) {
+			continue
+		}
+		word := f.x.call(f.s, off, m.Name+" confirmed off", func(ctx context.Context, c *control.Control) error {
+			_, err := c.FenceContainerInstance(ctx, cluster, m.ID)
+			return err
+		})
+		if bad := f.run(word, 0); bad != "" {
+			return bad
+		}
+	}
+	return ""
 }
 
 // tend has a machine say all it has to say.
@@ -245,6 +270,8 @@ func (x *search) stuck(s *state) string {
 			return "task " + name + " is to stop and never does"
 		case t.LastStatus == task.Pending:
 			return "task " + name + " stays PENDING"
+		case !t.Kept.IsZero() && recordOf(x.book, s, &control.Ledger{ID: t.Instance}).Connected:
+			return "task " + name + " is kept though its instance is back"
 		case t.LastStatus == task.Running && !x.runs(s, t):
 			return "task " + name + " is RUNNING and has no container"
 		}

@@ -134,6 +134,9 @@ func (x *tally) ledger(l *control.Ledger) {
 	if twice(s.held.TCP) || twice(s.held.UDP) || twice(s.held.GPUs) || twice(s.held.Distinct) {
 		x.say("I1 instance %s gave a port, GPU or group twice: %+v", l.ID, s.held)
 	}
+	if l.EndCause != "" && l.Stale != l.Open {
+		x.say("I8 instance %s: the end of its host is confirmed (%s), and %d of its tasks go on", l.ID, l.EndCause, l.Open-l.Stale)
+	}
 	if l.Open != s.open || l.Stale != s.stale {
 		x.say("I8 instance %s: open %d stale %d, its tasks open %d stale %d", l.ID, l.Open, l.Stale, s.open, s.stale)
 	}
