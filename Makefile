@@ -69,8 +69,9 @@ test-e2e: need-docker need-busybox tools-python tools-node build-here ## the who
 test-clients: need-docker need-busybox need-aws2 tools-python tools-node tools-clients build-here ## stock clients against a local stack: SDKs, AWS CLIs, a deploy tool, Airflow
 	@tools/lane clients $(ARGS)
 
+# LONGSHORE_EMULATOR=endpoint or aws runs the same lane on what is there already (docs/design/emulators.md).
 .PHONY: test-localstack
-test-localstack: need-docker need-busybox tools-localstack tools-python tools-node build-here ## suites and the main job once more, on LocalStack
+test-localstack: need-docker need-busybox $(if $(filter endpoint aws,$(LONGSHORE_EMULATOR)),,tools-localstack) tools-python tools-node build-here ## suites and the main job once more, on LocalStack
 	@tools/lane localstack $(ARGS)
 
 .PHONY: soak

@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/longshore-run/longshore/internal/transport"
 )
@@ -20,8 +21,12 @@ import (
 // rootKey is the access key, and its secret, that the emulator lets do everything.
 const rootKey = "test"
 
-// AWSConfig is a client configuration for this emulator, with credentials that may do everything.
+// AWSConfig is a client configuration for this emulator, with credentials that may do everything:
+// of what is not started here, those of the environment.
 func (p *Process) AWSConfig() aws.Config {
+	if p.outside != nil {
+		return p.outside.config.Copy()
+	}
 	return aws.Config{
 		Region:       Region,
 		Credentials:  credentials.NewStaticCredentialsProvider(rootKey, rootKey, ""),
@@ -86,6 +91,16 @@ func (p *Process) awaitHealth(ctx context.Context) error {
 		case <-tick.C:
 		}
 	}
+}
+
+// wake asks for what a client with a deadline may ask for first.
+func (p *Process) wake(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	if _, err := sqs.NewFromConfig(p.AWSConfig()).ListQueues(ctx, &sqs.ListQueuesInput{}); err != nil {
+		return fmt.Errorf("it answers, and its SQS does not: %w", err)
+	}
+	return nil
 }
 
 func answer(req *http.Request) error {

@@ -32,7 +32,8 @@ var ErrMissing = errors.New("the AWS emulator is not installed; install it with"
 // Options say how an emulator is started. The zero value is what a test wants: a free port, a
 // temporary data folder, and an end no later than the calling process's own.
 type Options struct {
-	// Product is the emulator's program; when empty the variable LONGSHORE_EMULATOR says it, else it is Ministack.
+	// Product is what plays AWS; when empty the variable LONGSHORE_EMULATOR says it, else it is Ministack.
+	// Of the other options none matters for what is not started here.
 	Product Product
 	// Root is the project's folder, which holds .tools; found from the working directory when empty.
 	Root string
@@ -61,12 +62,20 @@ type Process struct {
 	cmd       *exec.Cmd
 	lifeline  io.Closer
 	exited    chan struct{} // closed when the process has been waited for
+	outside   *outside      // what plays AWS without a process of ours
 }
 
 // Start starts an emulator and returns when it answers. A context that ends stops the waiting,
 // not an emulator that was returned.
 func Start(ctx context.Context, opts Options) (*Process, error) {
 	p := &Process{opts: opts}
+	if opts.Outside() {
+		product, err := opts.chosen()
+		if err == nil {
+			p.outside, err = reach(ctx, product)
+		}
+		return p, err
+	}
 	if err := p.prepare(); err != nil {
 		return nil, err
 	}
@@ -88,8 +97,14 @@ func Start(ctx context.Context, opts Options) (*Process, error) {
 	return nil, err
 }
 
-// Endpoint is the URL that AWS clients take as their endpoint, without a trailing slash.
-func (p *Process) Endpoint() string { return "http://127.0.0.1:" + strconv.Itoa(p.port) }
+// Endpoint is the URL that AWS clients take as their endpoint, without a trailing slash; empty for
+// AWS itself.
+func (p *Process) Endpoint() string {
+	if p.outside != nil {
+		return p.outside.endpoint
+	}
+	return "http://127.0.0.1:" + strconv.Itoa(p.port)
+}
 
 // LogFile is where the emulator, and with it the functions it runs, write.
 func (p *Process) LogFile() string { return p.opts.Log }
@@ -155,7 +170,11 @@ func (p *Process) launch(ctx context.Context) error {
 	if err := p.spawn(); err != nil {
 		return err
 	}
-	if err := p.awaitHealth(ctx); err != nil {
+	err = p.awaitHealth(ctx)
+	if err == nil && p.program.lazy {
+		err = p.wake(ctx)
+	}
+	if err != nil {
 		p.kill()
 		return fmt.Errorf("start the AWS emulator: %w%s", err, logTail(p.opts.Log))
 	}

@@ -11,7 +11,7 @@ import (
 func TestStart_AnUnknownProductSaysWhichThereAre(t *testing.T) {
 	t.Setenv(emulator.ProductVariable, "cloud")
 	_, err := emulator.Start(t.Context(), emulator.Options{})
-	if err == nil || err.Error() != `LONGSHORE_EMULATOR is "cloud"; ministack and localstack are allowed` {
+	if err == nil || err.Error() != `LONGSHORE_EMULATOR is "cloud"; ministack, localstack, endpoint and aws are allowed` {
 		t.Fatalf("error is %v", err)
 	}
 }

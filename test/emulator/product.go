@@ -41,12 +41,13 @@ type program struct {
 	mark        string // in its command line, and in no other's
 	health      string // path that answers when it is ready
 	install     string // the make target
+	lazy        bool   // it loads a service when it is first asked for, which may take longer than a client waits
 	environment func(p *Process) []string
 }
 
 var programs = map[Product]program{
-	Ministack:  {"venv", ministackStart, "from ministack.app import main", "/_ministack/health", "tools", ministackEnvironment},
-	LocalStack: {"localstack", localstackStart, "from localstack.runtime.main import main", "/_localstack/health", "tools-localstack", localstackEnvironment},
+	Ministack:  {"venv", ministackStart, "from ministack.app import main", "/_ministack/health", "tools", false, ministackEnvironment},
+	LocalStack: {"localstack", localstackStart, "from localstack.runtime.main import main", "/_localstack/health", "tools-localstack", true, localstackEnvironment},
 }
 
 // chosen is the product that the options, or else the environment, ask for.
@@ -58,8 +59,8 @@ func (o Options) chosen() (Product, error) {
 	if name == "" {
 		name = Ministack
 	}
-	if _, ok := programs[name]; !ok {
-		return "", fmt.Errorf("%s is %q; %s and %s are allowed", ProductVariable, name, Ministack, LocalStack)
+	if _, ok := programs[name]; !ok && name != Endpoint && name != AWS {
+		return "", fmt.Errorf("%s is %q; %s, %s, %s and %s are allowed", ProductVariable, name, Ministack, LocalStack, Endpoint, AWS)
 	}
 	return name, nil
 }

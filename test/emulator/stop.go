@@ -20,6 +20,9 @@ const gracePeriod = 30 * time.Second
 // Stop ends the emulator and every function it runs, and removes a temporary data folder.
 // One that keeps its state gets the time to write it. Stopping twice is no error.
 func (p *Process) Stop(ctx context.Context) error {
+	if p.outside != nil {
+		return nil
+	}
 	if p.opts.Detach {
 		return StopDetached(ctx, p.opts.PIDFile)
 	}

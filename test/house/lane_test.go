@@ -4,6 +4,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -31,4 +33,69 @@ func TestToolsLane_ALaneInWhichNoTestRanIsAFailure(t *testing.T) {
 			t.Errorf("%q: error %v and it said:\n%s", c.lines, err, out)
 		}
 	}
+}
+
+// What the LocalStack lane leaves out of the emulator's and the end-to-end tests
+// is listed with its reason, which the lane prints at its end.
+func TestToolsLane_LocalStackSaysOfEveryTestThatItLeavesOutWhy(t *testing.T) {
+	root := filepath.Join("..", "..")
+	script := read(t, filepath.Join(root, "tools", "lane"))
+	_, lane, found := strings.Cut(script, "\nlocalstack)")
+	lane, _, _ = strings.Cut(lane, ";;")
+	packages := regexp.MustCompile(`(?m)^\tpackages="([^"]*)"$`).FindStringSubmatch(lane)
+	pattern := regexp.MustCompile(`-run '([^']*)'`).FindStringSubmatch(lane)
+	if !found || packages == nil || pattern == nil {
+		t.Fatal("the lane is written in another way: this test does not read it")
+	}
+	runs := regexp.MustCompile(pattern[1])
+	why := map[string]bool{} // entries, and whether they were of use
+	for line := range strings.Lines(read(t, filepath.Join(root, "tools", "localstack", "skipped.txt"))) {
+		what, reason, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		if reason == "" {
+			t.Errorf("no reason in %q", line)
+		}
+		why[what] = !strings.Contains(what, "/") || strings.Contains(what, "/RunTask") // not about a package's tests
+	}
+	tag := regexp.MustCompile(`(?m)^//go:build .*\b(emulator|e2e)\b`)
+	err := filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text := read(t, path)
+		if !tag.MatchString(text) {
+			return nil
+		}
+		dir, _ := filepath.Rel(root, filepath.Dir(path))
+		for _, m := range regexp.MustCompile(`(?m)^func (Test[A-Za-z0-9_]+)\(t `).FindAllStringSubmatch(text, -1) {
+			if slices.Contains(strings.Fields(packages[1]), "./"+dir) && runs.MatchString(m[1]) {
+				continue
+			}
+			entry := dir + " " + m[1]
+			if _, single := why[entry]; !single {
+				entry = dir
+			}
+			if _, listed := why[entry]; !listed {
+				t.Errorf("tools/localstack/skipped.txt does not say why %s of %s is not run", m[1], dir)
+			}
+			why[entry] = true
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for entry, used := range why {
+		if !used {
+			t.Errorf("tools/localstack/skipped.txt lists %q, which is run or not there", entry)
+		}
+	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -44,8 +45,10 @@ func (s *Stack) Env() []string {
 }
 
 // Config is the same for the Go SDK.
-func (s *Stack) Config() aws.Config {
-	return aws.Config{Region: emulator.Region, BaseEndpoint: aws.String(s.Endpoint), Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+func (s *Stack) Config() aws.Config { return configOf(s.Endpoint) }
+
+func configOf(endpoint string) aws.Config {
+	return aws.Config{Region: emulator.Region, BaseEndpoint: &endpoint, Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 		return aws.Credentials{AccessKeyID: "test", SecretAccessKey: "test"}, nil
 	})}
 }
@@ -173,8 +176,12 @@ func (s *Stack) API() string     { return s.functionURL("ApiUrl") }
 func (s *Stack) ReadAPI() string { return s.functionURL("ReadApiUrl") }
 
 // functionURL is a function URL as the emulator serves it to clients that do not
-// resolve its host name: by path.
+// resolve its host name: by path. LocalStack's image has names that every machine
+// resolves to itself, and no such paths.
 func (s *Stack) functionURL(output string) string {
+	if u, err := url.Parse(s.Outputs[output]); err == nil && strings.HasSuffix(u.Hostname(), ".localhost.localstack.cloud") && outside(s.Options.Dir) != "" {
+		return s.Outputs[output]
+	}
 	host := strings.TrimPrefix(strings.TrimPrefix(s.Outputs[output], "https://"), "http://")
 	id, _, _ := strings.Cut(host, ".")
 	return s.Endpoint + "/_aws/lambda-url/" + id + "/"

@@ -117,8 +117,9 @@ func (s *Stack) Binary() string {
 
 // Exists says whether something of a stack is in dir.
 func Exists(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, emulatorPID))
-	return err == nil
+	_, own := os.Stat(filepath.Join(dir, emulatorPID))
+	_, other := os.Stat(filepath.Join(dir, outsideFile))
+	return own == nil || other == nil
 }
 
 func (s *Stack) checkBuilt(context.Context) error {
@@ -153,6 +154,12 @@ func (s *Stack) startEmulator(ctx context.Context) error {
 		return err
 	}
 	s.Endpoint = p.Endpoint()
+	if s.Endpoint == "" {
+		return errors.New("this stack is for emulators; a real account gets the real one: docs/checklists/first-account.md")
+	}
+	if (emulator.Options{}).Outside() { // not ours to stop: what is deployed there is to be removed
+		return os.WriteFile(filepath.Join(s.Options.Dir, outsideFile), []byte(s.Endpoint), 0o644)
+	}
 	return nil
 }
 
@@ -187,7 +194,7 @@ func (s *Stack) RestartEmulator(ctx context.Context) error {
 // with it every queue and table. Whatever is not there any more is success.
 func Down(ctx context.Context, dir string) error {
 	instances := agentInstances(dir)
-	errs := []error{stopAgents(ctx, dir), removeContainers(ctx, instances), emulator.StopDetached(ctx, filepath.Join(dir, emulatorPID))}
+	errs := []error{stopAgents(ctx, dir), removeContainers(ctx, instances), removeOutside(ctx, dir), emulator.StopDetached(ctx, filepath.Join(dir, emulatorPID))}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("take down the local stack in %s: %w", dir, err)
 	}

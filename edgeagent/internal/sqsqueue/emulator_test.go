@@ -3,12 +3,15 @@
 package sqsqueue_test
 
 import (
+	"context"
 	"crypto/rand"
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/longshore-run/longshore/edgeagent/agent/agenttest"
 	"github.com/longshore-run/longshore/edgeagent/internal/sqsqueue"
@@ -29,7 +32,7 @@ type queue struct {
 func newQueue(t *testing.T) *queue {
 	client := sqs.NewFromConfig(emulator.Shared(t).AWSConfig())
 	name := "agent-test-" + rand.Text()
-	return &queue{t: t, client: client, name: name, url: aws.String(emulator.Shared(t).Endpoint() + "/" + emulator.Account + "/" + name)}
+	return &queue{t: t, client: client, name: name, url: aws.String(emulator.Shared(t).QueueURL(name))}
 }
 
 func (q *queue) create() {
@@ -38,9 +41,13 @@ func (q *queue) create() {
 	if err != nil {
 		q.t.Fatal(err)
 	}
-	if *out.QueueUrl != *q.url {
-		q.t.Fatalf("the queue is at %s, not at %s", *out.QueueUrl, *q.url)
-	}
+	q.url = out.QueueUrl
+	q.t.Cleanup(func() { // a test may have done it
+		_, err := q.client.DeleteQueue(context.Background(), &sqs.DeleteQueueInput{QueueUrl: q.url})
+		if _, gone := errors.AsType[*types.QueueDoesNotExist](err); err != nil && !gone {
+			q.t.Error(err)
+		}
+	})
 }
 
 // take waits until n messages have come.

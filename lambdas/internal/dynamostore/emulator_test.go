@@ -60,6 +60,10 @@ func makeTables(t *testing.T, client *dynamodb.Client) map[string]string {
 		if _, err := client.CreateTable(t.Context(), in); err != nil {
 			t.Fatalf("create table %s: %v", table.Role, err)
 		}
+		// At once on an emulator; AWS takes some seconds.
+		if err := dynamodb.NewTableExistsWaiter(client).Wait(t.Context(), &dynamodb.DescribeTableInput{TableName: &name}, 2*time.Minute); err != nil {
+			t.Fatalf("wait for table %s: %v", table.Role, err)
+		}
 		t.Cleanup(func() {
 			// A call sent again after a lost answer finds it gone.
 			_, err := client.DeleteTable(context.Background(), &dynamodb.DeleteTableInput{TableName: &name})
