@@ -38,6 +38,9 @@ func (c *Control) Admit(ctx context.Context, k Kick) error {
 		return nil
 	}
 	out, err := p.plan(ctx, k)
+	if err == nil && p.state.Restored {
+		err = p.pause(ctx, &out)
+	}
 	if err != nil {
 		return fmt.Errorf("admit in cluster %s: %w", k.Cluster, err)
 	}
@@ -113,6 +116,7 @@ type pass struct {
 	definitions map[string]*Definition
 	shares      map[string][]string // tasks by instance, filled by order
 	errs        []error             // of single tasks, which hold up no other
+	heard       bool                // each instance was heard since the tables were restored
 }
 
 func (p *pass) out(ctx context.Context) bool {
@@ -226,8 +230,8 @@ func (c *Control) writeReasons(ctx context.Context, p *pass, reasons map[string]
 // pass wrote them, which is as good.
 func (c *Control) writeQueueState(ctx context.Context, p *pass, e placement.Earmark) error {
 	s := *p.state
-	s.EarmarkTask, s.EarmarkInstance, s.EarmarkUntil, s.Cursor = e.Task, e.Instance, e.Until, p.next
-	if s.EarmarkTask == p.state.EarmarkTask && s.EarmarkInstance == p.state.EarmarkInstance && s.EarmarkUntil.Equal(p.state.EarmarkUntil) && s.Cursor == p.state.Cursor {
+	s.EarmarkTask, s.EarmarkInstance, s.EarmarkUntil, s.Cursor, s.Restored = e.Task, e.Instance, e.Until, p.next, s.Restored && !p.heard
+	if s.Restored == p.state.Restored && s.EarmarkTask == p.state.EarmarkTask && s.EarmarkInstance == p.state.EarmarkInstance && s.EarmarkUntil.Equal(p.state.EarmarkUntil) && s.Cursor == p.state.Cursor {
 		return nil
 	}
 	if err := c.Store.Commit(ctx, Put(&s)); err != nil && !fault.Is(err, fault.Conflict) {

@@ -33,9 +33,10 @@ func (v *visit) fence(ctx context.Context) {
 
 // closed says whether an attempt that an instance lists as not ended is known to
 // have ended here. Open items never expire, so a missing one of an epoch that
-// this same ledger saw end was closed (I12).
+// this same ledger saw end was closed (I12). So is one that knows less of the task
+// than the machine does.
 func closed(t *Task, e wire.Entry, l *Ledger) bool {
-	if t.Version == 0 {
+	if t.Version == 0 || behind(t, e) {
 		return l.SinceEpoch <= e.Epoch && e.Epoch < l.Epoch
 	}
 	return !(t.LastStatus.Open() && t.Instance == l.ID && t.Attempt == e.Attempt)

@@ -26,6 +26,7 @@ const (
 	fine     verdict = ""
 	vanish   verdict = "vanish"   // write: absent, and known not to come
 	adoptIt  verdict = "adopt"    // write: listed, of an older epoch, decided by this inventory
+	takeIt   verdict = "take"     // write: listed, and waits here since the tables were restored
 	showIt   verdict = "show"     // write: seen for the first time, or kept and back
 	redo     verdict = "redo"     // write: its assign or stop is sent again
 	older    verdict = "older"    // left to its closing (I8)
@@ -123,7 +124,7 @@ func (j *judgement) tables(ctx context.Context, tasks listed) error {
 	}
 	for _, t := range tasks.all {
 		switch j.of(t) {
-		case vanish, adoptIt, showIt, redo:
+		case vanish, adoptIt, takeIt, showIt, redo:
 			if j.writes++; j.writes > judgeWrites || outOfTime(ctx) {
 				j.settled = false
 				continue
@@ -144,6 +145,12 @@ func (j *judgement) tables(ctx context.Context, tasks listed) error {
 // of is the verdict on a task; one that is not open here is fine.
 func (j *judgement) of(t *Task) verdict {
 	l := j.ledger
+	if _, anew := j.listedAnew(t); anew {
+		if crowded(t, l) {
+			return onItsWay
+		}
+		return takeIt
+	}
 	if t.Version == 0 || !t.LastStatus.Open() || t.Instance != l.ID {
 		return fine
 	}
@@ -230,6 +237,10 @@ func (j *judgement) apply(ctx context.Context, chunk []*Task) ([]Write, error) {
 			adopt(t, j.ledger, j.m.Incarnation, j.m.N)
 			t.Shown = true
 			w.put(t, j.ledger)
+		case takeIt:
+			e, _ := j.listedAnew(t)
+			takeIn(t, j.ledger, e, j.m.Incarnation, j.now)
+			w.put(t, j.ledger)
 		case showIt:
 			if t.Shown = true; j.back() {
 				t.Kept = time.Time{}
@@ -306,6 +317,8 @@ func (j *judgement) inventory(tasks listed) {
 func (j *judgement) entry(t *Task, e wire.Entry) answer {
 	here := t.Version > 0 && t.LastStatus.Open() && t.Instance == j.ledger.ID && t.Attempt == e.Attempt
 	switch {
+	case takeable(t, e, j.ledger): // what it has there is not free here yet
+		return leaveIt
 	case here && t.Epoch < j.ledger.Epoch && e.Phase != wire.PhaseEnded:
 		return leaveIt
 	case here && t.Epoch < j.ledger.Epoch:

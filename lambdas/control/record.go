@@ -320,6 +320,8 @@ type QueueState struct {
 	EarmarkTask     string    `json:"earmarkTask,omitempty"`
 	EarmarkInstance string    `json:"earmarkInstance,omitempty"`
 	EarmarkUntil    time.Time `json:"earmarkUntil,omitzero"`
+	// Restored: the tables were restored, and not every instance was heard since.
+	Restored bool `json:"restored,omitempty"`
 }
 
 // Family counts the revisions of a task definition family.

@@ -95,13 +95,7 @@ func admit(t *Task, l *Ledger, in *Instance, now time.Time) error {
 	case l.Lacks(t) != "":
 		return fmt.Errorf("instance %s has no room: %s", l.ID, l.Lacks(t))
 	}
-	held := Held{CPU: t.Needs.CPU, MemoryMiB: t.Needs.MemoryMiB, TCP: slices.Clone(t.Needs.TCP), UDP: slices.Clone(t.Needs.UDP)}
-	if t.Needs.GPUs > 0 {
-		held.GPUs = slices.Clone(l.FreeGPUs()[:t.Needs.GPUs])
-	}
-	if t.Distinct() {
-		held.Distinct = []string{t.Group}
-	}
+	held := t.wants(l)
 	l.Held.add(held)
 	l.Open++
 	t.LastStatus = move(t.LastStatus, task.Admitted)
@@ -110,6 +104,18 @@ func admit(t *Task, l *Ledger, in *Instance, now time.Time) error {
 	t.WaitingReason, t.AdmittedAt = "", now
 	t.Dispatched, t.DispatchAt = 1, now.Add(dispatchWait(1))
 	return nil
+}
+
+// wants is what the task takes of a ledger that has room for it.
+func (r *Task) wants(l *Ledger) Held {
+	held := Held{CPU: r.Needs.CPU, MemoryMiB: r.Needs.MemoryMiB, TCP: slices.Clone(r.Needs.TCP), UDP: slices.Clone(r.Needs.UDP)}
+	if r.Needs.GPUs > 0 {
+		held.GPUs = slices.Clone(l.FreeGPUs()[:r.Needs.GPUs])
+	}
+	if r.Distinct() {
+		held.Distinct = []string{r.Group}
+	}
+	return held
 }
 
 // move is the table's answer; a move it does not know is a bug.

@@ -310,6 +310,11 @@ func (x *search) restore(s *state) {
 	}
 	s.items, s.restored = slices.Clone(x.backup), true
 	now := time.Unix(s.clock, 0).UTC()
+	q := &control.QueueState{Cluster: cluster}
+	b.fill(q, b.find(s, b.key(q)))
+	q.Restored = true
+	q.Version += 1000 // a restored table's versions are not those of before
+	s.items = b.with(s.items, b.item(q))
 	for _, was := range recordsOf[*control.Ledger](b, x.backup) {
 		l, lease := &control.Ledger{ID: was.ID}, &control.Lease{ID: was.ID}
 		b.fill(l, b.find(s, b.key(l)))
@@ -317,7 +322,7 @@ func (x *search) restore(s *state) {
 		l.Epoch = max(top, now.Unix()) + 1
 		l.SinceEpoch, l.Stale, l.Cause, l.Connected, l.EndCause = l.Epoch, l.Open, control.IncarnationCause, false, ""
 		lease.Epoch, lease.Stage, lease.StageSince, lease.StageReason = l.Epoch, control.StageFenced, now, "RESTORED: to echo its epoch"
-		l.Version += 1000 // a restored table's versions are not those of before
+		l.Version += 1000
 		lease.Version += 1000
 		s.items = b.with(b.with(s.items, b.item(l)), b.item(lease))
 	}
