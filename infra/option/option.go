@@ -50,6 +50,10 @@ type Options struct {
 	LogDays int
 	// WaitingAlarm is the age of a waiting task that raises an alarm.
 	WaitingAlarm time.Duration
+	// Dashboard adds one; the first three of an account are free.
+	Dashboard bool
+	// Runbooks is where the alarms' pages are, with a slash at its end.
+	Runbooks string
 	// FailedTasks adds the example rule: a queue of the tasks that failed.
 	FailedTasks bool
 	// Schedules are scheduled tasks that are deployed with the stack.
@@ -74,6 +78,9 @@ func (o Options) GOARCH() string {
 // with: two stacks in one account never touch each other's queues.
 func (o Options) CommandQueueStart() string { return strings.ToLower(o.Name) + "-cmd-" }
 
+// defaultRunbooks are this repository's, from its root.
+const defaultRunbooks = "docs/runbooks/"
+
 // Read makes options of the app's context. hostArch is this machine's GOARCH,
 // which functions are built for when they run on it. The error lists every
 // fault, each naming its key.
@@ -90,6 +97,10 @@ func Read(context map[string]any, hostArch string) (Options, error) {
 	o.Retain = r.oneOf("removal", removal(!o.Local), removal(true), removal(false)) == removal(true)
 	o.LogDays = r.days("logDays", 30)
 	o.WaitingAlarm = r.duration("waitingAlarm", 15*time.Minute, time.Minute, 24*time.Hour)
+	o.Dashboard = r.flag("dashboard", !o.Local)
+	if o.Runbooks = r.text("runbooks", defaultRunbooks); !strings.HasSuffix(o.Runbooks, "/") {
+		o.Runbooks += "/"
+	}
 	o.FailedTasks = r.flag("failedTasks", false)
 	o.Schedules = r.schedules("schedules", o.Name)
 	o.AgentPolicies = r.list("agentPolicies")

@@ -130,6 +130,11 @@ func (s *Stack) ownAlarms() []alarm.Alarm {
 		Metric:    state("LostProbes"),
 		Threshold: 1, Of: 1, Periods: 1,
 	}, {
+		Name:      "instances-late",
+		Says:      "An instance has not been heard for longer than it may be: it gets no work, and is reaped if it stays silent.",
+		Metric:    state("SuspectInstances"),
+		Threshold: 1, Of: 3, Periods: 5,
+	}, {
 		Name:      "instances-fenced",
 		Says:      "An instance has been fenced for fifteen minutes and gets no work.",
 		Metric:    state("FencedInstances"),

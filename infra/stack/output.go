@@ -6,7 +6,6 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/jsii-runtime-go"
 
-	"github.com/longshore-run/longshore/infra/construct/queue"
 	"github.com/longshore-run/longshore/shared/schema"
 )
 
@@ -23,10 +22,7 @@ func (s *Stack) addOutputs() {
 	for _, t := range schema.Tables() {
 		out(title(t.Role)+"TableName", "Table "+t.Role, s.tables[t.Role].TableName())
 	}
-	for _, q := range []struct {
-		name  string
-		queue queue.Queue
-	}{{admission, s.admission}, {"reports", s.reports}, {"heartbeats", s.heartbeats}, {services, s.services}} {
+	for _, q := range s.queues() {
 		out(title(q.name)+"QueueUrl", "Queue "+q.name, q.queue.QueueUrl())
 		out(title(q.name)+"DeadQueueUrl", "Where undeliverable messages of "+q.name+" are", q.queue.Dead.QueueUrl())
 		out(title(q.name)+"SourceId", "Event source that reads "+q.name, s.sources[title(q.name)].EventSourceMappingId())
@@ -48,6 +44,9 @@ func (s *Stack) addOutputs() {
 	out("AgentRoleName", "Role of the machines' agents", s.agent.Role.RoleName())
 	out("AgentRoleArn", "The same, for hybrid activations", s.agent.Role.RoleArn())
 	out("AgentInstanceProfileName", "Instance profile for EC2", s.agent.Profile.InstanceProfileName())
+	if s.option.Dashboard {
+		out("DashboardName", "Dashboard in CloudWatch", &s.option.Name)
+	}
 	out("AlarmTopicArn", "Topic of all alarms: subscribe to it", s.topic.TopicArn())
 }
 

@@ -32,6 +32,7 @@ func (s *Stack) allow(name string) []identity.Statement {
 	case reaper:
 		return join(s.readWrite(everywhere...),
 			allowed(s.tables[schema.Leases].TableArn(), "dynamodb:Scan"),
+			allowed(s.tables[schema.Instances].TableArn(), "dynamodb:Scan"), // after a restore: every ledger
 			s.send(s.heartbeats.QueueArn(), s.admission.QueueArn(), s.services.QueueArn(), s.commandQueues()),
 			allowed(s.heartbeats.QueueArn(), "sqs:GetQueueAttributes"),
 			allowed(s.commandQueues(), "sqs:DeleteQueue"),

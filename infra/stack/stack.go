@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatch"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsevents"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssns"
@@ -72,11 +73,26 @@ func New(scope constructs.Construct, o option.Options) *Stack {
 	s.addSources()
 	s.addEndpoints()
 	s.topic = alarm.NewTopic(s.Stack, "AlarmTopic", o.EnforceSSL)
+	var made []awscloudwatch.IAlarm
 	for _, a := range s.alarms() {
-		alarm.New(s.Stack, a, s.topic)
+		a.Runbooks = o.Runbooks
+		made = append(made, alarm.New(s.Stack, a, s.topic))
+	}
+	if o.Dashboard {
+		s.addDashboard(made)
 	}
 	s.addOutputs()
 	return s
+}
+
+// named is a queue that functions read, with its name in outputs and alarms.
+type named struct {
+	name  string
+	queue queue.Queue
+}
+
+func (s *Stack) queues() []named {
+	return []named{{admission, s.admission}, {"reports", s.reports}, {"heartbeats", s.heartbeats}, {services, s.services}}
 }
 
 const (

@@ -94,7 +94,7 @@ func synthesize(dir string) error {
 		},
 		{
 			"longshore:name": "Harbor", "longshore:architecture": "x86_64", "longshore:dist": dist,
-			"longshore:logDays": "90", "longshore:waitingAlarm": "1h",
+			"longshore:logDays": "90", "longshore:waitingAlarm": "1h", "longshore:runbooks": "https://wiki.example/longshore",
 			"longshore:agentPolicies": "arn:aws:iam::aws:policy/AmazonEC2ContainerRegistryReadOnly",
 			"longshore:registerRoles": "*,AROAEXAMPLE,edge=*", "longshore:failedTasks": "true",
 			"longshore:schedules": schedules, "longshore:autoScalingGroups": "batch,web-*", "longshore:setInstanceHealth": "true",

@@ -12,6 +12,7 @@ import (
 	"github.com/longshore-run/longshore/lambdas/internal/placement"
 	"github.com/longshore-run/longshore/shared/fault"
 	"github.com/longshore-run/longshore/shared/logkey"
+	"github.com/longshore-run/longshore/shared/measure"
 	"github.com/longshore-run/longshore/shared/task"
 )
 
@@ -69,6 +70,7 @@ func (c *Control) Admit(ctx context.Context, k Kick) error {
 	if !p.part {
 		c.measureQueue(p, out.Demand)
 	}
+	c.countBoth(measure.AdmissionPassSeconds, c.Now().Sub(p.now).Seconds(), k.Cluster)
 	return errors.Join(errs...)
 }
 
@@ -192,6 +194,9 @@ func (c *Control) admitOn(ctx context.Context, instance string, ids []string, p 
 	if err != nil {
 		return err
 	}
+	if len(admitted) > 0 {
+		c.measureAdmitted(p.state.Cluster, admitted)
+	}
 	return c.assign(ctx, p.definitions, admitted...)
 }
 
@@ -238,21 +243,4 @@ func (c *Control) writeQueueState(ctx context.Context, p *pass, e placement.Earm
 		return fmt.Errorf("write admission state of cluster %s: %w", s.Cluster, err)
 	}
 	return nil
-}
-
-// measureQueue tells waiting demand, for alarms and Auto Scaling.
-func (c *Control) measureQueue(p *pass, demand []placement.Demand) {
-	oldest, cpu, memory, gpus, count := time.Duration(0), 0, 0, 0, 0
-	for _, d := range demand {
-		oldest = max(oldest, p.now.Sub(d.Oldest))
-		cpu += d.Count * d.Needs.CPU
-		memory += d.Count * d.Needs.MemoryMiB
-		gpus += d.Count * d.Needs.GPUs
-		count += d.Count
-		c.Log.Info("waiting demand", logkey.Cluster, p.state.Cluster, "shape", d.Shape, logkey.Count, d.Count, logkey.Reason, d.Reason)
-	}
-	for name, v := range map[string]float64{"OldestWaitingSeconds": oldest.Seconds(), "WaitingTasks": float64(count), "WaitingCPU": float64(cpu), "WaitingMemoryMiB": float64(memory), "WaitingGPUs": float64(gpus)} {
-		c.Metrics.Count(name, v, "Cluster", p.state.Cluster)
-	}
-	c.Metrics.Count("OldestWaitingSeconds", oldest.Seconds())
 }

@@ -390,3 +390,21 @@ func TestAdmit_SeesEveryInstanceThatMergedKicksName(t *testing.T) {
 		t.Errorf("%+v %+v", w.Ledger(i), w.Ledger(j))
 	}
 }
+
+func TestAdmit_TellsHowLongTasksHadWaited(t *testing.T) {
+	w := controltest.NewWorld(t)
+	waits := w.AddTask(small).ID
+	w.MustAdmit(waits)
+	if _, told := w.Counts.Last("AdmissionWaitSeconds"); told {
+		t.Error("nothing was admitted")
+	}
+	w.Clock.Move(90 * time.Second)
+	w.AddInstance("i", room)
+	young := w.AddTask(small).ID
+	w.MustAdmit(waits, young)
+	for name, want := range map[string]float64{"AdmissionWaitSeconds": 90, "AdmittedTasks": 2, "AdmissionPassSeconds": 0} {
+		if got, told := w.Counts.Last(name); !told || got != want {
+			t.Errorf("%s is %v (%v), want %v", name, got, told, want)
+		}
+	}
+}

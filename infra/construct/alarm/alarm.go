@@ -13,6 +13,8 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssns"
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
+
+	"github.com/longshore-run/longshore/shared/measure"
 )
 
 // NewTopic adds the topic. It has no key of its own: CloudWatch cannot use the
@@ -49,10 +51,12 @@ type Alarm struct {
 	Of, Periods int
 	// Silence is an alarm too: no data means broken, not quiet.
 	Silence bool
+	// Runbooks is where the pages are, with a slash at its end.
+	Runbooks string
 }
 
-// Runbook is the page about the alarm, from the repository's root.
-func (a Alarm) Runbook() string { return "docs/runbooks/" + a.Name + ".md" }
+// Runbook is the page about the alarm.
+func (a Alarm) Runbook() string { return a.Runbooks + a.Name + ".md" }
 
 // New adds the alarm to scope, named after its stack.
 func New(scope constructs.Construct, a Alarm, topic awssns.ITopic) awscloudwatch.Alarm {
@@ -84,9 +88,9 @@ func New(scope constructs.Construct, a Alarm, topic awssns.ITopic) awscloudwatch
 // one dimension Stack.
 func Own(stackName, name, statistic string, period time.Duration) awscloudwatch.IMetric {
 	return awscloudwatch.NewMetric(&awscloudwatch.MetricProps{
-		Namespace:     jsii.String("Longshore"),
+		Namespace:     jsii.String(measure.Namespace),
 		MetricName:    &name,
-		DimensionsMap: &map[string]*string{"Stack": &stackName},
+		DimensionsMap: &map[string]*string{measure.Stack: &stackName},
 		Statistic:     &statistic,
 		Period:        Period(period),
 	})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/lambdas/control"
+	"github.com/longshore-run/longshore/shared/measure"
 	"github.com/longshore-run/longshore/shared/setting"
 	"github.com/longshore-run/longshore/shared/task"
 	"github.com/longshore-run/longshore/shared/taskdef"
@@ -39,14 +40,24 @@ func (c *Clock) Now() time.Time { c.mu.Lock(); defer c.mu.Unlock(); return c.now
 // Move moves the clock on.
 func (c *Clock) Move(d time.Duration) { c.mu.Lock(); defer c.mu.Unlock(); c.now = c.now.Add(d) }
 
-// Counts is control.Metrics that remembers the last value of each name.
+// Counts is control.Metrics that remembers the last value of each name, and knows
+// which there are.
 type Counts struct {
 	mu   sync.Mutex
 	last map[string]float64
+	t    testing.TB
 }
 
-// Count implements control.Metrics.
-func (c *Counts) Count(name string, value float64, _ ...string) {
+// Count implements control.Metrics. A metric that shared/measure does not list
+// would be on no dashboard.
+func (c *Counts) Count(name string, value float64, dimensions ...string) {
+	var names []string
+	for i := 0; i < len(dimensions); i += 2 {
+		names = append(names, dimensions[i])
+	}
+	if !measure.Written(name, names...) {
+		c.t.Errorf("shared/measure does not list the metric %s with the dimensions %v", name, names)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.last[name] = value
@@ -63,7 +74,7 @@ func (c *Counts) Last(name string) (float64, bool) {
 // NewWorld makes a control plane with one ACTIVE cluster, "default".
 func NewWorld(t testing.TB) *World {
 	store := NewStore()
-	w := &World{Memory: store, Sent: NewQueue(store.Calls), Counts: &Counts{last: map[string]float64{}}, t: t,
+	w := &World{Memory: store, Sent: NewQueue(store.Calls), Counts: &Counts{last: map[string]float64{}, t: t}, t: t,
 		Clock: &Clock{now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}}
 	store.Now = w.Clock.Now
 	w.Control = &control.Control{

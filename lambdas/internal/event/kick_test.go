@@ -113,6 +113,20 @@ func (r *reaping) IngestHostState(_ context.Context, h control.HostState) error 
 	return nil
 }
 
+func (r *reaping) RaiseEpochs(_ context.Context, since time.Time) (*control.Raised, error) {
+	return &control.Raised{Raised: since.Year()}, nil
+}
+
+func TestReaper_RaisesEpochsWhenAPersonSaysSinceWhen(t *testing.T) {
+	r := &event.Reaper{Control: &reaping{}, Metrics: counts{}, Log: silent()}
+	if out, err := r.Handle(ctx, events.CloudWatchEvent{Source: "longshore.restore", Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}); err != nil || out == nil || out.Raised != 2026 {
+		t.Errorf("%+v, %v", out, err)
+	}
+	if out, err := r.Handle(ctx, events.CloudWatchEvent{Source: "longshore.restore"}); err == nil || out != nil {
+		t.Errorf("without a time: %+v", out)
+	}
+}
+
 func TestReaper_TicksByTheMinuteAndHearsOfHosts(t *testing.T) {
 	c, n := &reaping{}, counts{}
 	r := &event.Reaper{Control: c, Metrics: n, Log: silent()}
@@ -124,8 +138,8 @@ func TestReaper_TicksByTheMinuteAndHearsOfHosts(t *testing.T) {
 		{Source: "aws.events", DetailType: "Scheduled Event"}, host(`{"instance-id":"i-1","state":"terminated"}`),
 		host(`{"state":"terminated"}`), host(`[]`), {Source: "aws.ec2", DetailType: "other"},
 	} {
-		if err := r.Handle(ctx, e); err != nil {
-			t.Fatal(err)
+		if out, err := r.Handle(ctx, e); err != nil || out != nil {
+			t.Fatal(out, err)
 		}
 	}
 	if c.ticks != 1 || !reflect.DeepEqual(c.states, []control.HostState{{EC2InstanceID: "i-1", State: "terminated", At: at}}) || n["UndecodableMessages"] != 3 {

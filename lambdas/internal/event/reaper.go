@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"time"
 
 	"github.com/aws/aws-lambda-go/events"
 
@@ -15,6 +16,9 @@ import (
 const (
 	hostSource = "aws.ec2"
 	hostDetail = "EC2 Instance State-change Notification"
+	// restoreSource is a person's word, by longshore restore, that the tables were
+	// restored; the event's time is since when.
+	restoreSource = "longshore.restore"
 )
 
 // Reaper runs the reaper each minute, and takes the word of EC2 and Auto Scaling
@@ -25,17 +29,27 @@ type Reaper struct {
 		IngestHostState(ctx context.Context, h control.HostState) error
 		IngestInterruption(ctx context.Context, i control.Interruption) error
 		IngestTermination(ctx context.Context, h control.Hook) error
+		RaiseEpochs(ctx context.Context, since time.Time) (*control.Raised, error)
 	}
 	Metrics control.Metrics
 	Log     *slog.Logger
 }
 
-// Handle takes one event of a rule. An error makes Lambda try again, which is
-// harmless: every run is safe to run twice.
-func (r *Reaper) Handle(ctx context.Context, e events.CloudWatchEvent) error {
-	if e.Source != hostSource && e.Source != groupSource {
-		return r.Control.Tick(ctx)
+// Handle takes one event of a rule, or a person's. An error makes Lambda try again,
+// which is harmless: every run is safe to run twice. Only a person's has an answer.
+func (r *Reaper) Handle(ctx context.Context, e events.CloudWatchEvent) (*control.Raised, error) {
+	switch {
+	case e.Source == hostSource || e.Source == groupSource:
+		return nil, r.host(ctx, e)
+	case e.Source == restoreSource && e.Time.IsZero():
+		return nil, fault.Field("time", "must say since when the tables are restored")
+	case e.Source == restoreSource:
+		return r.Control.RaiseEpochs(ctx, e.Time)
 	}
+	return nil, r.Control.Tick(ctx)
+}
+
+func (r *Reaper) host(ctx context.Context, e events.CloudWatchEvent) error {
 	ingest, err := r.read(e)
 	if err != nil {
 		r.Metrics.Count(countUndecodable, 1)

@@ -11,13 +11,15 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/longshore-run/longshore/shared/measure"
 )
 
 // Namespace holds all of our metrics.
-const Namespace = "Longshore"
+const Namespace = measure.Namespace
 
 // StackDimension is the dimension that every metric has.
-const StackDimension = "Stack"
+const StackDimension = measure.Stack
 
 // Log writes metrics to a log. It is safe for concurrent use.
 type Log struct {
