@@ -143,7 +143,7 @@ func (s *session) root() *cobra.Command {
 	root.AddGroup(&cobra.Group{ID: "work", Title: "Tasks:"}, &cobra.Group{ID: "fleet", Title: "Cluster:"}, &cobra.Group{ID: "install", Title: "Installation:"})
 	s.add(root, "work", s.runCommand(), s.psCommand(), s.stopCommand(), s.logsCommand(), s.queueCommand())
 	s.add(root, "fleet", s.describeCommand(), s.instancesCommand(), s.servicesCommand(), s.definitionsCommand(), s.schedulesCommand(), s.eventsCommand())
-	s.add(root, "install", s.doctorCommand(), s.proxyCommand(), s.versionCommand())
+	s.add(root, "install", s.doctorCommand(), s.queuesCommand(), s.auditCommand(), s.restoreCommand(), s.proxyCommand(), s.versionCommand())
 	root.SetHelpCommandGroupID("install")
 	root.SetCompletionCommandGroupID("install")
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(output.Formats(), cobra.ShellCompDirectiveNoFileComp))
