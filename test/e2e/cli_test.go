@@ -39,6 +39,7 @@ func TestCommand(t *testing.T) {
 	sub("doctor finds what was switched off", commandDoctor)
 	sub("events are followed live and leave nothing", commandEvents)
 	sub("a service is deployed with its progress shown", commandDeploys)
+	sub("tables come back from a backup, and nothing that runs is stopped", commandRestores)
 	sub("an instance is drained when nothing is left, and fenced", commandInstances)
 }
 
