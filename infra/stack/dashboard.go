@@ -80,7 +80,7 @@ func (s *Stack) instanceGraphs() []dashboard.Graph {
 		{Title: "Late, and reaped", Columns: 8, Metrics: s.own(measure.SuspectInstances, measure.ReapedInstances)},
 		{Title: "What holds reaping back", Columns: 8, Metrics: s.own(measure.BrakeEngaged, measure.GuardBlackout, measure.LostProbes)},
 		{Title: "Refused, and not what they say they are", Columns: 8, Metrics: s.own(measure.RefusedSenders, measure.RefusedRegistrations, measure.DuplicateIdentities, measure.UnknownSenders)},
-		{Title: "Containers that nobody knows", Columns: 8, Metrics: s.own(measure.UnknownContainers)},
+		{Title: "Containers that nobody knows, and what Auto Scaling did not take", Columns: 8, Metrics: s.own(measure.UnknownContainers, measure.AutoScalingFaults)},
 		{Title: "The nightly audit", Columns: 8, Metrics: s.own(measure.LedgerDifferences, measure.LedgersAudited, measure.LedgersNotAudited)},
 	}
 }

@@ -40,6 +40,7 @@ const (
 	UndecodableMessages  = "UndecodableMessages"
 	UnpublishedEvents    = "UnpublishedEvents"
 	MissedScheduledRuns  = "MissedScheduledRuns"
+	AutoScalingFaults    = "AutoScalingFaults"
 
 	LedgerDifferences = "LedgerDifferences"
 	LedgersAudited    = "LedgersAudited"
@@ -90,6 +91,7 @@ func All() []Metric {
 		{UndecodableMessages, Count, true, false},
 		{UnpublishedEvents, Count, true, false},
 		{MissedScheduledRuns, Count, true, false},
+		{AutoScalingFaults, Count, true, false},
 		{LedgerDifferences, Count, true, false},
 		{LedgersAudited, Count, true, false},
 		{LedgersNotAudited, Count, true, false},

@@ -16,7 +16,7 @@ import (
 // judge says what a commit broke: s is the state after it, before the items from
 // before.
 func (x *search) judge(before []uint32, s *state, by *call) string {
-	was := &state{items: before, machines: s.machines, clock: s.clock}
+	was := &state{items: before, machines: s.machines, clock: s.clock, restored: s.restored}
 	for _, id := range s.items {
 		if slices.Contains(before, id) {
 			continue
@@ -106,6 +106,9 @@ func (x *search) judgeAdmission(was *state, k, n *control.Task) string {
 		return "I2 task " + name + " was admitted while " + string(k.LastStatus) + ", desired " + string(k.DesiredStatus)
 	}
 	l := recordOf(x.book, was, &control.Ledger{ID: n.Instance})
+	if was.restored && n.Shown { // it was given before the tables went back, and is taken in
+		return x.judgeTaken(was, l, n)
+	}
 	switch {
 	case l == nil || l.Status != control.Active || !l.Connected:
 		return "I2 task " + name + " was given to an instance that takes no work"
@@ -128,6 +131,19 @@ func (x *search) judgeAdmission(was *state, k, n *control.Task) string {
 	}
 	if in.Incarnation == m.IncarnationName() && l.Held.MemoryMiB+n.Held.MemoryMiB+running > m.Memory {
 		return "PHYS task " + name + " was given beside containers that the ledger does not know"
+	}
+	return ""
+}
+
+// judgeTaken is that what is taken in is there, or was, and in the epoch that its
+// machine has echoed.
+func (x *search) judgeTaken(was *state, l *control.Ledger, n *control.Task) string {
+	m := x.book.machines[was.machines[x.machineOf(was, n.Instance)]]
+	switch j, has := m.Journal[n.ID]; {
+	case !has || j.Attempt != n.Attempt:
+		return "I12 task " + short(n.ID) + " was taken in where it never was"
+	case l == nil || n.Epoch != l.Epoch || m.Epoch < l.Epoch:
+		return "I2 task " + short(n.ID) + " was taken in under another epoch than the instance's"
 	}
 	return ""
 }
