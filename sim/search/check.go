@@ -123,6 +123,9 @@ func (x *search) judgeAdmission(was *state, k, n *control.Task) string {
 	if in.Incarnation == m.IncarnationName() && m.Epoch != l.Epoch {
 		return "I7 task " + name + " was given before the epoch was echoed"
 	}
+	if bad := x.elsewhere(was, n); bad != "" {
+		return bad
+	}
 	running := 0
 	for id, c := range m.Containers {
 		if c.Runs && !x.open(was, m, id, c.Attempt) {
@@ -131,6 +134,19 @@ func (x *search) judgeAdmission(was *state, k, n *control.Task) string {
 	}
 	if in.Incarnation == m.IncarnationName() && l.Held.MemoryMiB+n.Held.MemoryMiB+running > m.Memory {
 		return "PHYS task " + name + " was given beside containers that the ledger does not know"
+	}
+	return ""
+}
+
+// elsewhere is that nothing is given away, after the tables went back, that runs on
+// an instance which is not LOST.
+func (x *search) elsewhere(was *state, n *control.Task) string {
+	for _, id := range was.machines {
+		m := x.book.machines[id]
+		lease := recordOf(x.book, was, &control.Lease{ID: m.ID})
+		if c := m.Containers[n.ID]; was.restored && c.Runs && c.Attempt == n.Attempt && lease != nil && lease.Stage != control.StageLost {
+			return "I7 task " + short(n.ID) + " was given away while it runs on " + m.Name
+		}
 	}
 	return ""
 }
@@ -300,7 +316,9 @@ func (x *search) heard(s *state, q *request) string {
 		// ledger saw its epoch end.
 		nobodys := func(id string, attempt int) bool {
 			c, made := m.Containers[id]
-			return made && c.Runs && c.Attempt == attempt && recordOf(x.book, s, &control.Task{ID: id}) == nil && (c.Epoch < l.SinceEpoch || c.Epoch >= l.Epoch)
+			t := recordOf(x.book, s, &control.Task{ID: id})
+			older := t == nil || t.LastStatus == task.Provisioning && t.Attempt <= attempt // the tables know less than the machine
+			return made && c.Runs && c.Attempt == attempt && older && (c.Epoch < l.SinceEpoch || c.Epoch >= l.Epoch)
 		}
 		switch c := msg.(type) {
 		case *wire.Stop:

@@ -30,7 +30,8 @@ func TestReaper_HearsOfHostsThatAreAboutToGo(t *testing.T) {
 	r := &event.Reaper{Control: c, Metrics: n, Log: silent()}
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	of := func(source, detailType, detail string) error {
-		return r.Handle(ctx, events.CloudWatchEvent{Source: source, DetailType: detailType, Time: at, Detail: json.RawMessage(detail)})
+		_, err := r.Handle(ctx, events.CloudWatchEvent{Source: source, DetailType: detailType, Time: at, Detail: json.RawMessage(detail)})
+		return err
 	}
 	const spot, hook = "EC2 Spot Instance Interruption Warning", "EC2 Instance-terminate Lifecycle Action"
 	if err := of("aws.ec2", spot, `{"instance-id":"i-1","instance-action":"terminate"}`); err != nil {
