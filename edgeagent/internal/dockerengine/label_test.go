@@ -2,6 +2,8 @@ package dockerengine
 
 import (
 	"maps"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -94,5 +96,35 @@ func FuzzLabels(f *testing.F) {
 		c := container.InspectResponse{ContainerJSONBase: &container.ContainerJSONBase{HostConfig: &container.HostConfig{}}, Config: &container.Config{Labels: map[string]string{labelRows: rows, labelPorts: ports}}}
 		fold(bindings(c), rowsOf(rows))
 		lostRow(c, []hostPort{{Port: 80, Protocol: "tcp"}})
+	})
+}
+
+// FuzzCreate: a create request is made of any definition that is stored, or refused
+// with a reason; it is labelled as what it is, and an agent never dies of one.
+func FuzzCreate(f *testing.F) {
+	for _, g := range golden {
+		body, err := os.ReadFile(filepath.Join("testdata", "request", g.file+".in.json"))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(body)
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		def, err := taskdef.ParseStored(body)
+		if err != nil {
+			return
+		}
+		for _, c := range def.ContainerDefinitions {
+			r, err := request("instance-1", specOf(def, c.Name))
+			if err != nil {
+				if err.Error() == "" {
+					t.Fatal("refused without a reason")
+				}
+				continue
+			}
+			if r.Config.Labels[labelInstance] != "instance-1" || r.Config.Labels[labelTask] != testTask || odd.MatchString(r.Name) || r.Config.Labels[labelContainer] != c.Name {
+				t.Fatalf("%q is labelled %v", r.Name, r.Config.Labels)
+			}
+		}
 	})
 }
