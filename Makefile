@@ -49,6 +49,10 @@ sim: test-sim
 test-sim: need-go ## every interleaving of the use cases within a bound, and every planted mistake caught: 2 min
 	@tools/lane sim $(ARGS)
 
+.PHONY: sim-four
+sim-four: need-go ## every interleaving of any four operations, one of which waits for the others: 10 min
+	@tools/lane sim-four $(ARGS)
+
 .PHONY: test-emulator
 test-emulator: need-go tools-python ## adapters against the AWS emulator
 	@tools/lane emulator $(ARGS)

@@ -25,6 +25,14 @@ type book struct {
 	machOf   map[string]uint32
 	words    []string
 	wordOf   map[string]uint32
+	renewals map[renewing]uint32
+}
+
+// renewing is a renewal of one version of a lease; it leads to another, or 0: it
+// is none.
+type renewing struct {
+	item uint32
+	by   *request
 }
 
 type keyName struct {
@@ -48,11 +56,12 @@ type letter struct {
 	message  wire.Message
 	sent     int64
 	identity string
+	name     string // in traces
 }
 
 func newBook() *book {
 	return &book{keyOf: map[keyName]uint16{}, items: make([]item, 1), itemOf: map[string]uint32{}, letters: make([]letter, 1),
-		letterOf: map[string]uint32{}, machOf: map[string]uint32{}, wordOf: map[string]uint32{}}
+		letterOf: map[string]uint32{}, machOf: map[string]uint32{}, wordOf: map[string]uint32{}, renewals: map[renewing]uint32{}}
 }
 
 func (b *book) key(r control.Record) uint16 { return b.keyNamed(keyName{r.Kind(), r.Key()}) }
@@ -82,14 +91,21 @@ func (b *book) item(r control.Record) uint32 {
 	return id
 }
 
+// copyOf is a copy of an item's record.
+func (b *book) copyOf(id uint32) control.Record {
+	it := &b.items[id]
+	r := reflect.New(reflect.TypeOf(it.record).Elem()).Interface().(control.Record)
+	copyInto(r, it.record)
+	return r
+}
+
 // fill makes r a copy of an item, or blank.
 func (b *book) fill(r control.Record, id uint32) {
 	if id == 0 {
 		control.Blank(r)
 		return
 	}
-	it := &b.items[id]
-	controltest.FromDocument(r, it.version, it.doc, it.expires)
+	copyInto(r, b.items[id].record)
 }
 
 func (b *book) letter(l letter) uint32 {
@@ -104,6 +120,7 @@ func (b *book) letter(l letter) uint32 {
 		if l.message, err = wire.Decode(doc); err != nil {
 			panic(fmt.Sprintf("search: decode a message: %v", err))
 		}
+		l.name = nameOf(l.message)
 		b.letterOf[name] = id
 		b.letters = append(b.letters, l)
 	}

@@ -28,8 +28,12 @@ func (x *search) judge(before []uint32, s *state, by *call) string {
 		case *control.Ledger:
 			bad = x.judgeLedger(was, s, recordOf(x.book, was, n), n, by)
 		case *control.Lease:
-			if k := recordOf(x.book, was, n); k != nil && n.Sent.Before(k.Sent) {
+			switch k := recordOf(x.book, was, n); {
+			case k == nil:
+			case n.Sent.Before(k.Sent):
 				bad = "I8 a lease was set back"
+			case n.RegisterSent.Before(k.RegisterSent):
+				bad = "I8 a register was accepted that is older than the last"
 			}
 		}
 		if bad != "" {

@@ -2,12 +2,8 @@ package search
 
 import (
 	"fmt"
-	"hash/maphash"
-	"math"
 	"strings"
 	"time"
-
-	"github.com/longshore-run/longshore/lambdas/control"
 )
 
 // Figures are what a search came to.
@@ -15,13 +11,13 @@ type Figures struct {
 	States      int
 	Transitions int
 	Merged      int // transitions that led to a state already seen
-	Ends        int // states in which nothing more may happen
 	Settled     int
 	Code        int // places in use cases
 	Replays     int // use cases run again from their beginning
 	Depth       int
 	Took        time.Duration
 	Complete    bool
+	Cut         bool // the limit was reached
 }
 
 // Fault is what a search found: the steps that lead there, and what they break.
@@ -30,6 +26,7 @@ type Fault struct {
 	Broken string
 	Trace  []string
 	Settle []string // what was done after the trace to see it wait for ever
+	begun  []string // the kinds of operation begun, if it was come to by leaps
 }
 
 func (f *Fault) String() string {
@@ -44,10 +41,8 @@ func (f *Fault) String() string {
 	return s.String()
 }
 
-type step struct {
-	from  uint32
-	label uint32
-}
+// way is how a state was come to: the which-th of what may follow in another.
+type way struct{ from, which uint32 }
 
 // limit ends a search early.
 type limit struct {
@@ -55,124 +50,172 @@ type limit struct {
 	until  time.Time // zero: whatever it takes
 }
 
-// explore searches breadth first from a start, and ends at the first fault.
-func (x *search) explore(name string, start *state, most limit) (f *Figures, found *Fault) {
-	begun := time.Now()
-	f = &Figures{}
-	seen := &visited{map[uint64]uint64{}, map[uint64][]uint64{}}
-	steps := []step{{}}
-	settled := map[uint64]bool{}
-	labels := []string{""}
-	labelOf := map[string]uint32{}
-	var buf []byte
-	h, buf := start.hash(buf)
-	seen.add(h, &start.left)
-	level, numbers := []*state{start}, []uint32{0}
-	trace := func(at uint32) (out []string) {
-		for ; at != 0; at = steps[at].from {
-			out = append([]string{labels[steps[at].label]}, out...)
-		}
-		return out
+// explore searches breadth first from a start, by leaps, and ends at the first
+// fault; that is then told step by step, in as few as may be.
+func (x *search) explore(name string, start *state, most limit) (*Figures, *Fault) {
+	f, found := x.through(name, start, most, x.leaps, false)
+	if found != nil {
+		x.shorten(name, start, found)
 	}
-	for len(level) > 0 && found == nil {
-		var next []*state
-		var nextNumbers []uint32
-		f.Depth++
-		for k, s := range level {
-			at := numbers[k]
-			level[k] = nil
-			if len(s.runs) == 0 {
-				if shape := x.shape(s); !settled[shape] {
-					settled[shape] = true
-					f.Settled++
-					if bad := x.settle(s, nil); bad != "" {
-						found = &Fault{Start: name, Broken: bad, Trace: trace(at)}
-						x.settle(s, func(l string) { found.Settle = append(found.Settle, l) })
-						break
-					}
-				}
-			}
-			ends := true
-			x.steps(s, func(label string, n *state, broken string) {
-				if found != nil {
-					return
-				}
-				ends = false
-				f.Transitions++
-				word, ok := labelOf[label]
-				if !ok {
-					word = uint32(len(labels))
-					labels, labelOf[label] = append(labels, label), word
-				}
-				if broken != "" {
-					found = &Fault{Start: name, Broken: broken, Trace: append(trace(at), label)}
-					return
-				}
-				var h uint64
-				h, buf = n.hash(buf)
-				if !seen.add(h, &n.left) {
-					f.Merged++
-					return
-				}
-				nextNumbers = append(nextNumbers, uint32(len(steps)))
-				steps = append(steps, step{at, word})
-				next = append(next, n)
-			})
-			if ends {
-				f.Ends++
-			}
-			if found != nil || len(steps) > most.states || k&255 == 0 && !most.until.IsZero() && time.Now().After(most.until) {
-				if found == nil {
-					next, level = nil, nil
-					goto over
-				}
-				break
-			}
-		}
-		level, numbers = next, nextNumbers
-	}
-	f.Complete = found == nil
-over:
-	f.States, f.Code, f.Replays, f.Took = len(steps), int(x.program.places), x.program.replays, time.Since(begun)
 	return f, found
 }
 
-// shape names a quiet state without what does not change how it settles: the
-// versions of items, and times but for their order to the start.
-func (x *search) shape(s *state) uint64 {
-	var h maphash.Hash
-	h.SetSeed(seed)
-	for _, id := range s.items {
-		if _, ok := x.book.items[id].record.(*control.Probe); ok {
-			continue
-		}
-		_, _ = h.WriteString(x.shapeOf(id))
+// shorten looks for a trace of fewest steps among the kinds of one that was found.
+func (x *search) shorten(name string, start *state, found *Fault) {
+	was := x.allowed
+	x.allowed = map[kind]bool{}
+	for _, k := range found.begun {
+		x.allowed[kind(k)] = true
 	}
-	for _, id := range s.letters {
-		_, _ = h.WriteString(nameOf(x.book.letters[id].message))
+	most := limit{states: 400_000, until: time.Now().Add(15 * time.Second)}
+	if _, short := x.through(name, start, most, x.steps, true); short != nil {
+		*found = *short
 	}
-	for _, id := range s.machines {
-		maphash.WriteComparable(&h, id)
-	}
-	maphash.WriteComparable(&h, len(s.ran))
-	maphash.WriteComparable(&h, s.kicked)
-	return h.Sum64()
+	x.allowed = was
 }
 
-// shapeOf is an item's document without its version, its times made coarse.
-func (x *search) shapeOf(id uint32) string {
-	if was, ok := x.shapes[id]; ok {
-		return was
-	}
-	doc := string(x.book.items[id].doc)
-	doc = versions.ReplaceAllString(doc, "")
-	doc = moments.ReplaceAllStringFunc(doc, func(m string) string {
-		at, err := time.Parse(`"`+time.RFC3339Nano+`"`, m)
-		if err != nil {
-			return m
+// through searches breadth first; follow says what may follow in a state. With
+// nothing left that may begin, what is under way is followed to its end at once.
+func (x *search) through(name string, start *state, most limit, follow func(*state, emit), flat bool) (*Figures, *Fault) {
+	begun := time.Now()
+	w := &walk{search: x, follow: follow, seen: &visited{map[uint64]uint64{}, map[uint64][]uint64{}}, ways: []way{{}}, flat: flat}
+	w.isNew(start)
+	level := []node{{start, 0}}
+	f := &w.figures
+	for len(level) > 0 && w.broken == "" {
+		f.Depth++
+		for k, n := range level {
+			level[k].state = nil
+			if w.expand(n.state, n.number); w.broken != "" {
+				break
+			}
+			if len(w.ways) > most.states || k&63 == 0 && !most.until.IsZero() && time.Now().After(most.until) {
+				w.next, f.Cut = nil, true
+				break
+			}
 		}
-		return fmt.Sprint(at.Unix() > x.since, math.Signbit(float64(at.Unix()-x.since)))
+		level, w.next = w.next, nil
+	}
+	f.Complete = w.broken == "" && !f.Cut
+	f.Code, f.Replays, f.Took = int(x.program.places), x.program.replays, time.Since(begun)
+	if w.broken == "" {
+		return f, nil
+	}
+	labels, at := w.retrace(start)
+	lines, kinds := retell(labels)
+	found := &Fault{Start: name, Broken: w.broken, Trace: lines, begun: kinds}
+	if w.settles {
+		x.settle(at, func(l string) { found.Settle = append(found.Settle, l) })
+	}
+	return f, found
+}
+
+type node struct {
+	state  *state
+	number uint32 // its way
+}
+
+// walk is one search under way.
+type walk struct {
+	*search
+	follow  func(*state, emit)
+	seen    *visited
+	ways    []way
+	next    []node
+	figures Figures
+	buf     []byte
+	broken  string
+	settles bool // it broke while settling
+	lastAt  uint32
+	last    []uint32 // the way from there to where it broke
+	flat    bool     // nothing is followed to its end at once
+}
+
+// isNew says whether a state was not seen yet with as much left to do.
+func (w *walk) isNew(s *state) bool {
+	var h uint64
+	h, w.buf = s.hash(w.buf)
+	if !w.seen.add(h, &s.left) {
+		w.figures.Merged++
+		return false
+	}
+	w.figures.States++
+	return true
+}
+
+// expand looks at a state and at what may follow; at is its number, or that of
+// the last before it that has one.
+func (w *walk) expand(s *state, at uint32) {
+	if w.quiet(s); w.broken != "" {
+		w.lastAt = at
+		return
+	}
+	which := uint32(0)
+	w.follow(s, func(_ string, n *state, broken string) {
+		which++
+		if w.broken != "" {
+			return
+		}
+		w.figures.Transitions++
+		switch {
+		case broken != "":
+			w.broken = broken
+		case w.flat || n.left.Operations > 0 || n.left.Machine > 0:
+			if w.isNew(n) {
+				w.next = append(w.next, node{n, uint32(len(w.ways))})
+				w.ways = append(w.ways, way{at, which})
+			}
+			return
+		case len(n.runs) == 0:
+			w.quiet(n)
+		case w.isNew(n):
+			from := w.from
+			w.expand(n, at)
+			w.from = from
+		}
+		if w.broken != "" {
+			if len(w.last) == 0 {
+				w.lastAt = at
+			}
+			w.last = append([]uint32{which}, w.last...)
+		}
 	})
-	x.shapes[id] = doc
-	return doc
+}
+
+// quiet lets a quiet state settle, if none like it has.
+func (w *walk) quiet(s *state) {
+	if len(s.runs) > 0 || w.noSettle {
+		return
+	}
+	shape := w.shape(s)
+	if w.memory.settled[shape] {
+		return
+	}
+	w.memory.settled[shape] = true
+	w.figures.Settled++
+	if bad := w.settle(s, nil); bad != "" {
+		w.broken, w.settles = bad, true
+	}
+}
+
+// retrace goes the way again to where it broke, and names what happens on it.
+func (w *walk) retrace(start *state) (labels []string, at *state) {
+	path := w.last
+	for n := w.lastAt; n != 0; n = w.ways[n].from {
+		path = append([]uint32{w.ways[n].which}, path...)
+	}
+	w.telling = true
+	defer func() { w.telling = false }()
+	at = start
+	for _, want := range path {
+		which := uint32(0)
+		var next *state
+		w.follow(at, func(label string, n *state, _ string) {
+			if which++; which == want {
+				labels, next = append(labels, label), n
+			}
+		})
+		at = next
+	}
+	return labels, at
 }

@@ -38,6 +38,7 @@ func follow(t *testing.T, text string) {
 		}
 		if name, ok := strings.CutPrefix(line, "start "); ok && x == nil {
 			x, s = opened(t, name)
+			x.telling = true
 			s.left = budget{9, 9, 30, 9, 9, 9, 9, 9, 9, 9}
 			continue
 		}

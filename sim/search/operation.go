@@ -113,11 +113,7 @@ func (x *search) begins(s *state) (out []begin) {
 func (x *search) call(s *state, k kind, name string, run func(context.Context, *control.Control) error) *call {
 	c := &call{kind: k, name: name, at: s.clock, run: run}
 	if k == reap { // what makes ids: no two at one moment make the same
-		n := len(recordsOf[*control.Probe](x.book, s.items))
-		for _, r := range s.runs {
-			n += int(bit(r.at.call.kind == reap))
-		}
-		c.ids = fmt.Sprintf("f%02x%08x", n, s.clock)
+		c.ids = fmt.Sprintf("f%02x%08x", len(recordsOf[*control.Probe](x.book, s.items)), s.clock)
 	}
 	return c
 }
@@ -176,9 +172,10 @@ func (x *search) expiry(t *control.Task) begin {
 // change is a stroke of fate on one machine.
 func (x *search) change(k kind, i int, label string, do func(m *machine.Machine)) begin {
 	return begin{kind: k, label: label, before: func(s *state) {
-		m := x.book.machines[s.machines[i]].Clone()
-		do(m)
-		s.withMachine(x.book, i, m)
+		s.withMachine(i, x.move(s, i, label, 0, func(m *machine.Machine) (string, string, []wire.Message) {
+			do(m)
+			return label, "", nil
+		}).after)
 	}}
 }
 
@@ -205,6 +202,7 @@ func (x *search) onMachine(s *state, i int) (out []begin) {
 		use(terminated, name+" terminated", func(ctx context.Context, c *control.Control) error {
 			return c.IngestHostState(ctx, control.HostState{EC2InstanceID: name, State: "terminated", At: at})
 		})
+		out[len(out)-1].call.argument = fmt.Sprint(s.clock)
 		use(off, name+" confirmed off", func(ctx context.Context, c *control.Control) error {
 			_, err := c.FenceContainerInstance(ctx, cluster, id)
 			return err
@@ -234,13 +232,15 @@ func (x *search) keepsOn(s *state, id string) bool {
 
 // sent is a message that a machine sends now and that is delivered at once.
 func (x *search) sent(s *state, k kind, i int, label string, say func(m *machine.Machine) wire.Message) begin {
-	m := x.book.machines[s.machines[i]].Clone()
-	id := x.book.letter(letter{to: -1, from: i, message: say(m), sent: s.clock + 1, identity: m.Identity})
 	after := s.clone()
 	after.clock++
+	said := x.move(after, i, label, 0, func(m *machine.Machine) (string, string, []wire.Message) {
+		return label, "", []wire.Message{say(m)}
+	})
+	id := said.said[0]
 	return begin{kind: k, label: label, letter: id, call: x.deliver(after, id), before: func(s *state) {
 		s.clock++
-		s.withMachine(x.book, i, m)
+		s.withMachine(i, said.after)
 	}}
 }
 
@@ -261,7 +261,7 @@ func kindOf(m wire.Message) kind {
 
 func (x *search) delivery(s *state, id uint32, again bool) begin {
 	l := &x.book.letters[id]
-	b := begin{kind: kindOf(l.message), label: "deliver " + nameOf(l.message), letter: id, call: x.deliver(s, id), again: again}
+	b := begin{kind: kindOf(l.message), label: "deliver " + l.name, letter: id, call: x.deliver(s, id), again: again}
 	if again {
 		b.kind, b.label = redeliver, b.label+", to come again"
 		b.needs = func(l *budget) *uint8 { return &l.Again }
@@ -273,9 +273,9 @@ func (x *search) delivery(s *state, id uint32, again bool) begin {
 
 // deliver is the use case that takes a letter in.
 func (x *search) deliver(s *state, id uint32) *call {
-	l := x.book.letters[id]
+	l := &x.book.letters[id]
 	from := control.Sender{Identity: l.identity, SentAt: time.Unix(l.sent, 0).UTC(), MessageID: "m"}
-	name := nameOf(l.message)
+	name := l.name
 	switch m := l.message.(type) {
 	case *wire.Report:
 		return x.taking(s, id, report, name, func(ctx context.Context, c *control.Control) error { return c.IngestReport(ctx, from, m) })

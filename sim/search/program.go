@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"strconv"
 	"strings"
 	"time"
 
@@ -15,12 +16,13 @@ import (
 
 // call is one use case with its arguments.
 type call struct {
-	kind   kind
-	name   string
-	at     int64  // the clock when it begins
-	ids    string // what its new ids begin with
-	letter uint32 // what it takes in
-	run    func(ctx context.Context, c *control.Control) error
+	kind     kind
+	name     string
+	at       int64  // the clock when it begins
+	ids      string // what its new ids begin with
+	letter   uint32 // what it takes in
+	argument string // what else it is called with that its name does not tell
+	run      func(ctx context.Context, c *control.Control) error
 }
 
 // place is where a call stands: after certain answers, before its next request.
@@ -32,8 +34,9 @@ type place struct {
 	ask    *request // nil: it has ended
 	err    error
 	panics string
-	next   map[string]*place
-	parked *runner // that waits here for its answer, if one does
+	timed  bool              // between the answer and what it asks next it looks at the clock
+	next   map[string]*place // by answer, and by answer and clock those that are timed
+	parked *runner           // that waits here for its answer, if one does
 }
 
 // program grows the trees of places.
@@ -55,22 +58,41 @@ func newProgram(b *book) *program {
 
 // root is the place where a call begins.
 func (p *program) root(c *call) *place {
-	name := fmt.Sprintf("%s@%d#%s#%d", c.name, c.at, c.ids, c.letter)
-	r := p.roots[name]
-	if r == nil {
-		run := p.begin(c, nil)
-		r = p.grow(&place{call: c}, run)
-		p.roots[name] = r
+	name := fmt.Sprintf("%s#%s#%d#%s", c.name, c.ids, c.letter, c.argument)
+	return p.next(p.roots, name, c.at, func() *place { return p.grow(&place{call: c}, p.begin(c, nil)) })
+}
+
+// next is what follows under a name, at a time if it looks at the clock; if it is
+// not known yet it is made.
+func (p *program) next(known map[string]*place, name string, clock int64, unknown func() *place) *place {
+	at := known[name]
+	if at != nil && !at.timed {
+		return at
 	}
-	return r
+	timely := name + "@" + strconv.FormatInt(clock, 36)
+	if at != nil {
+		if at = known[timely]; at != nil {
+			return at
+		}
+	}
+	at = unknown()
+	known[name] = at
+	if at.timed {
+		known[timely] = at
+	}
+	return at
 }
 
 // after is the place that an answer leads to.
 func (p *program) after(at *place, a answer) *place {
-	key := a.key()
-	if next := at.next[key]; next != nil {
-		return next
+	if at.next == nil {
+		at.next = map[string]*place{}
 	}
+	return p.next(at.next, a.key(), a.clock, func() *place { return p.learn(at, a) })
+}
+
+// learn runs the code that an answer leads to.
+func (p *program) learn(at *place, a answer) *place {
 	run := at.parked
 	at.parked = nil
 	if run == nil {
@@ -81,19 +103,14 @@ func (p *program) after(at *place, a answer) *place {
 		}
 	}
 	run.answers <- a
-	next := p.grow(&place{call: at.call, parent: at, answer: a}, run)
-	if at.next == nil {
-		at.next = map[string]*place{}
-	}
-	at.next[key] = next
-	return next
+	return p.grow(&place{call: at.call, parent: at, answer: a}, run)
 }
 
 // grow makes a new place of what the runner comes to next.
 func (p *program) grow(at *place, run *runner) *place {
 	e := <-run.events
 	p.places++
-	at.id, at.ask, at.err, at.panics = p.places, e.ask, e.err, e.panics
+	at.id, at.ask, at.err, at.panics, at.timed = p.places, e.ask, e.err, e.panics, e.timed
 	if e.ask != nil {
 		at.parked = run
 		p.parked = append(p.parked, at)
@@ -134,6 +151,7 @@ type event struct {
 	ask    *request
 	err    error
 	panics string
+	timed  bool
 }
 
 func (e event) text() string {
@@ -153,6 +171,7 @@ type runner struct {
 	call    *call
 	known   []*place // answers from an earlier run
 	clock   int64
+	timed   bool // it looked at the clock since the last answer
 	made    int
 	reply   func(*request) answer // answers at once, where nothing is searched
 	events  chan event
@@ -163,7 +182,7 @@ func (p *program) begin(c *call, known []*place) *runner {
 	r := &runner{b: p.b, call: c, known: known, clock: c.at, events: make(chan event), answers: make(chan answer)}
 	use := &control.Control{
 		Store: r, Queue: r, Metrics: noMetrics{}, Log: quiet, Setting: settings,
-		Now:   func() time.Time { return time.Unix(r.clock, 0).UTC() },
+		Now:   func() time.Time { r.timed = true; return time.Unix(r.clock, 0).UTC() },
 		NewID: func() string { r.made++; return fmt.Sprintf("%s%0*x", c.ids, 32-len(c.ids), r.made) },
 		Pause: func(context.Context, int) {},
 	}
@@ -171,14 +190,14 @@ func (p *program) begin(c *call, known []*place) *runner {
 		over := false
 		defer func() {
 			if p := recover(); p != nil {
-				r.events <- event{panics: fmt.Sprint(p)}
+				r.events <- event{panics: fmt.Sprint(p), timed: r.timed}
 			} else if over {
 				return
 			}
 		}()
 		err := c.run(context.Background(), use)
 		over = true
-		r.events <- event{err: err}
+		r.events <- event{err: err, timed: r.timed}
 	}()
 	return r
 }
@@ -205,13 +224,13 @@ func (r *runner) ask(q *request) answer {
 		}
 		a, r.known = r.known[0].answer, r.known[1:]
 	} else {
-		r.events <- event{ask: q}
+		r.events <- event{ask: q, timed: r.timed}
 		var ok bool
 		if a, ok = <-r.answers; !ok {
 			runtime.Goexit()
 		}
 	}
-	r.clock = a.clock
+	r.clock, r.timed = a.clock, false
 	return a
 }
 
@@ -237,15 +256,8 @@ func (a answer) key() string {
 	var s strings.Builder
 	s.Grow(16 + 4*len(a.items))
 	s.WriteString(string(a.fault))
-	num := func(n uint64) {
-		for range 5 {
-			s.WriteByte(byte(n))
-			n >>= 8
-		}
-	}
-	num(uint64(a.clock))
 	for _, i := range a.items {
-		num(uint64(i))
+		s.Write([]byte{byte(i), byte(i >> 8), byte(i >> 16), byte(i >> 24)})
 	}
 	for _, id := range a.ids {
 		s.WriteString(id)

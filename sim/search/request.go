@@ -41,8 +41,9 @@ type request struct {
 	list    string
 	row     func(control.Record) (sort string, ok bool) // catalog
 	send    []wire.Message
-	text    string // names it, and tells it from every other
-	short   string // for traces
+	sent    []uint32 // the letters they are, once they were sent
+	text    string   // names it, and tells it from every other
+	short   string   // for traces
 }
 
 // write is one write of a commit: of put records the item as it will be.

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,18 +16,13 @@ import (
 	"github.com/longshore-run/longshore/shared/wire"
 )
 
-var (
-	versions = regexp.MustCompile(`"version":\d+,?`)
-	moments  = regexp.MustCompile(`"\d{4}-\d\d-\d\dT[^"]*"`)
-)
-
 // birth is when every script begins.
 var birth = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // newSearch is an empty installation with one cluster and one definition.
 func newSearch() (*search, *state) {
 	b := newBook()
-	x := &search{book: b, program: newProgram(b), checked: map[uint64]string{}, shapes: map[uint32]string{}}
+	x := &search{book: b, program: newProgram(b), checked: map[uint64]string{}, memory: newMemory()}
 	s := &state{clock: birth.Unix()}
 	x.put(s, &control.Cluster{Name: cluster, Status: "ACTIVE", CreatedAt: birth},
 		&control.Definition{Family: "app", Number: 1, Status: "ACTIVE", Definition: taskdef.Canonical(controltest.MinimalDefinition("app")), RegisteredAt: birth})
@@ -161,16 +155,11 @@ func (x *search) do(s *state, verb string, args []string) error {
 		}
 	case "work":
 		for bad == "" {
-			after := x.book.machines[s.machines[i]].Clone()
-			what, id, said := after.Work(now(s))
-			if what == "" {
+			done := x.worked(s, i)
+			if !done.did {
 				break
 			}
-			ran := ""
-			if what == "starts" {
-				ran = id
-			}
-			bad = x.moved(s, i, after, said, ran)
+			bad = x.become(s, i, done)
 		}
 	case "minutes", "late":
 		return x.pass(s, f, verb, args)
@@ -226,7 +215,7 @@ func (x *search) doTo(s *state, i int, verb string, args []string) error {
 	default:
 		return fmt.Errorf("no such verb")
 	}
-	if bad := x.moved(s, i, m, said, ""); bad != "" {
+	if bad := x.moved(s, i, m, said); bad != "" {
 		return fmt.Errorf("%s", bad)
 	}
 	return nil

@@ -3,7 +3,13 @@
 package search
 
 import (
+	"fmt"
+	"runtime"
 	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -11,17 +17,29 @@ import (
 // A search makes millions of small things that live as long as it.
 func init() { debug.SetGCPercent(400) }
 
-// ordinary is how far every start is searched in the unit lane: any two operations,
-// one of which waits in its middle for the other, or is killed there; and any two in
-// turn, with a query that lags, a commit whose answer is lost, a refusal and a letter
-// that comes twice.
-var ordinary = []budget{
-	{Operations: 2, Preempt: 1, Machine: 1, Crash: 1},
-	{Operations: 2, Machine: 1, Refuse: 1, Lag: 1, Unsure: 1, Again: 1},
+// wanted is a search that is to be made: of some kinds of operation ("" is all),
+// from some starts ("" is all), within a bound.
+type wanted struct {
+	name   string
+	kinds  string
+	starts string
+	bound  budget
+}
+
+func (w wanted) from(start string) bool {
+	return w.starts == "" || slices.Contains(strings.Fields(w.starts), start)
+}
+
+// ordinary is how far every start is searched in the ordinary lane, whatever the
+// kinds: any three operations, one of which waits in its middle for the others; and
+// any two with every fault that stores and queues have, one of each.
+var ordinary = []wanted{
+	{name: "three", bound: budget{Operations: 3, Preempt: 1, Machine: 1}},
+	{name: "faults", bound: budget{Operations: 2, Preempt: 1, Machine: 1, Refuse: 1, Lag: 1, Conflict: 1, Unsure: 1, Again: 1, Crash: 1}},
 }
 
 // atMost ends a search that has outgrown its lane.
-const atMost = 6_000_000
+const atMost = 12_000_000
 
 // No interleaving of the real use cases within the bounds breaks an invariant, and
 // from every quiet state between everything comes to rest.
@@ -29,30 +47,78 @@ func TestSearch_NothingBreaksAndEverythingSettles(t *testing.T) {
 	searchAll(t, ordinary, time.Time{})
 }
 
-// searchAll searches from every start within each bound, until a time if one is set.
-func searchAll(t *testing.T, bounds []budget, until time.Time) {
-	if testing.Verbose() {
-		t.Log("figures: start, bound, states, transitions, merged, quiet states settled, places in the code, depth, time")
+// searchAll makes each search from each of its starts, as many at once as there
+// are processors, until a time if one is set: those not at their end then are in
+// part.
+func searchAll(t *testing.T, all []wanted, until time.Time) (sum Figures) {
+	t.Helper()
+	type job struct {
+		wanted
+		start string
 	}
-	var sum Figures
-	for _, bound := range bounds {
-		for _, name := range startNames(t) {
-			x, s := opened(t, name)
-			s.left = bound
-			f, found := x.explore(name, s, limit{states: atMost, until: until})
-			if found != nil {
-				t.Errorf("%s", found)
-			}
-			part := ""
-			if !f.Complete && found == nil {
-				part = " (in part)"
-				if until.IsZero() {
-					t.Errorf("start %s is not searched to the end within %s", name, bound)
+	jobs := make(chan job)
+	var lock sync.Mutex
+	var workers sync.WaitGroup
+	searches, parts := 0, 0
+	if testing.Verbose() {
+		t.Log("figures: what, start, bound, states, transitions, merged, quiet states settled, places in the code, time, exhausted")
+	}
+	begun, busy := time.Now(), processorTime()
+	for range runtime.GOMAXPROCS(0) {
+		workers.Go(func() {
+			for j := range jobs {
+				f, found := searchOnce(t, j.wanted, j.start, until)
+				lock.Lock()
+				if searches++; found != nil {
+					t.Errorf("%s: %s", j.name, found)
 				}
+				exhausted := "yes"
+				if !f.Complete {
+					exhausted, parts = "no", parts+1
+					if until.IsZero() && found == nil {
+						t.Errorf("%s from %s is not searched to the end within %s", j.name, j.start, j.bound)
+					}
+				}
+				t.Logf("%-9s %-9s %-66s %8d %8d %8d %6d %6d %8s %s", j.name, j.start, j.bound, f.States, f.Transitions, f.Merged, f.Settled, f.Code, f.Took.Round(10*time.Millisecond), exhausted)
+				sum.States, sum.Transitions, sum.Merged, sum.Settled = sum.States+f.States, sum.Transitions+f.Transitions, sum.Merged+f.Merged, sum.Settled+f.Settled
+				lock.Unlock()
 			}
-			t.Logf("%-9s %-66s %8d %8d %8d %5d %6d %3d %s%s", name, bound, f.States, f.Transitions, f.Merged, f.Settled, f.Code, f.Depth, f.Took.Round(10*time.Millisecond), part)
-			sum.States, sum.Transitions, sum.Merged, sum.Settled, sum.Took = sum.States+f.States, sum.Transitions+f.Transitions, sum.Merged+f.Merged, sum.Settled+f.Settled, sum.Took+f.Took
+		})
+	}
+	for _, w := range all {
+		for _, name := range startNames(t) {
+			if w.from(name) {
+				jobs <- job{w, name}
+			}
 		}
 	}
-	t.Logf("together: %d searches, %d states, %d transitions, %d merged, %d settled, %s", len(bounds)*len(startNames(t)), sum.States, sum.Transitions, sum.Merged, sum.Settled, sum.Took.Round(time.Second))
+	close(jobs)
+	workers.Wait()
+	t.Logf("together: %d searches, %d of them in part, %d states, %d transitions, %d merged, %d settled, %s, of processors %s",
+		searches, parts, sum.States, sum.Transitions, sum.Merged, sum.Settled, time.Since(begun).Round(time.Second), (processorTime() - busy).Round(time.Second))
+	return sum
+}
+
+func searchOnce(t *testing.T, w wanted, start string, until time.Time) (*Figures, *Fault) {
+	x, s, err := openStart(start)
+	if err == nil && w.kinds != "" {
+		err = x.allow(w.kinds)
+	}
+	if err != nil {
+		t.Error(err)
+		return &Figures{}, nil
+	}
+	s.left = w.bound
+	f, found := x.explore(start, s, limit{states: atMost, until: until})
+	x.program.release(0)
+	return f, found
+}
+
+// processorTime is what this process has used of all processors.
+func processorTime() time.Duration {
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		panic(fmt.Sprintf("getrusage: %v", err))
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }

@@ -37,6 +37,7 @@ func (x *search) settle(s *state, trace func(string)) string {
 	f := &fair{x: x, s: s.clone(), trace: trace}
 	f.s.reaped, f.s.left = 0, budget{}
 	stuck := ""
+	var on []uint64
 	for round := range rounds {
 		if bad := f.operator(round); bad != "" {
 			return "(while settling) " + bad
@@ -50,7 +51,17 @@ func (x *search) settle(s *state, trace func(string)) string {
 			return "(while settling) " + bad
 		}
 		if stuck = x.stuck(f.s); stuck == "" {
+			for _, shape := range on {
+				x.memory.settled[shape] = true
+			}
 			return ""
+		}
+		if trace == nil && round < rounds/2 { // what a state like this one comes to is known
+			shape := x.shape(f.s)
+			if x.memory.settled[shape] {
+				return ""
+			}
+			on = append(on, shape)
 		}
 	}
 	return "QUIET " + stuck
@@ -100,9 +111,11 @@ func (f *fair) tend(i int) string {
 	}
 	f.s.clock++
 	for _, msg := range said {
-		f.say("%s sends %s", m.Name, nameOf(msg))
+		if f.trace != nil {
+			f.say("%s sends %s", m.Name, nameOf(msg))
+		}
 	}
-	if bad := x.moved(f.s, i, after, said, ""); bad != "" {
+	if bad := x.moved(f.s, i, after, said); bad != "" {
 		return bad
 	}
 	return f.deliver()
@@ -193,17 +206,12 @@ func (f *fair) deliver() string {
 		}
 		for i := range f.s.machines {
 			for f.there(i) {
-				after := f.x.book.machines[f.s.machines[i]].Clone()
-				what, id, said := after.Work(now(f.s))
-				if what == "" {
+				done := f.x.worked(f.s, i)
+				if !done.did {
 					break
 				}
-				f.say("%s %s %s", after.Name, what, short(id))
-				ran := ""
-				if what == "starts" {
-					ran = id
-				}
-				if bad := f.x.moved(f.s, i, after, said, ran); bad != "" {
+				f.say("%s %s %s", f.x.book.machines[done.after].Name, done.what, short(done.task))
+				if bad := f.x.become(f.s, i, done); bad != "" {
 					return bad
 				}
 				moved = true
@@ -226,11 +234,11 @@ func (f *fair) take(i int, id uint32) (bad string, took bool) {
 	case !m.Ready(c):
 		return "", false
 	}
-	f.say("%s takes %s", m.Name, nameOf(c))
+	if f.trace != nil {
+		f.say("%s takes %s", m.Name, nameOf(c))
+	}
 	f.s.withoutLetter(id)
-	after := m.Clone()
-	said := after.Command(c, false, now(f.s))
-	return f.x.moved(f.s, i, after, said, ""), true
+	return f.x.become(f.s, i, f.x.command(f.s, i, id, false)), true
 }
 
 // stuck says what waits in a state in which nothing should.

@@ -23,6 +23,7 @@ func openStart(name string) (*search, *state, error) {
 		return nil, nil, fmt.Errorf("start %s: %w", name, err)
 	}
 	s.kicked, s.reaped = false, 0
+	s.items = x.plain(s.items)
 	x.base, x.since = s.items, s.clock
 	return x, s, nil
 }

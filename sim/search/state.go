@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/longshore-run/longshore/lambdas/control"
-	"github.com/longshore-run/longshore/lambdas/control/controltest/machine"
 )
 
 // state is everything at one moment. States share nothing that is changed: who
@@ -30,7 +29,9 @@ type running struct {
 	at     *place
 	letter uint32 // it is about this one, which comes again if it fails
 	kept   bool   // which is still on its way
-	now    bool   // it went last: to go on with another is a pre-emption
+	now    bool   // it went last: to go on with another is a pre-emption (only step by step)
+	since  *place // it waits at any place from here to at: between them it only read (only in leaps)
+	fresh  bool   // nothing has changed since it waits
 }
 
 // budget is what a search may still do.
@@ -112,7 +113,10 @@ func (s *state) hash(buf []byte) (uint64, []byte) {
 	for _, r := range s.runs {
 		buf = binary.LittleEndian.AppendUint32(buf, r.at.id)
 		buf = binary.LittleEndian.AppendUint32(buf, r.letter)
-		buf = append(buf, bit(r.kept)|bit(r.now)<<1)
+		if r.since != nil {
+			buf = binary.LittleEndian.AppendUint32(buf, r.since.id)
+		}
+		buf = append(buf, bit(r.kept)|bit(r.now)<<1|bit(r.fresh)<<2)
 	}
 	buf = append(buf, bit(s.kicked)|bit(s.restored)<<1, s.made, s.reaped)
 	return maphash.Bytes(seed, buf), buf
@@ -147,22 +151,28 @@ func (s *state) withoutLetter(id uint32) {
 	}
 }
 
-func (s *state) withMachine(b *book, i int, m *machine.Machine) {
+func (s *state) withMachine(i int, id uint32) {
 	s.machines = slices.Clone(s.machines)
-	s.machines[i] = b.machine(m)
+	s.machines[i] = id
 }
 
 // find is the number of a stored item, 0 if it is missing or its time is over.
 func (b *book) find(s *state, key uint16) uint32 {
-	for _, id := range s.items {
-		if it := &b.items[id]; it.key == key {
-			if b.over(it, s.clock) {
-				return 0
-			}
-			return id
+	low, high := 0, len(s.items)
+	for low < high {
+		if at := (low + high) / 2; b.items[s.items[at]].key < key {
+			low = at + 1
+		} else {
+			high = at
 		}
 	}
-	return 0
+	if low == len(s.items) {
+		return 0
+	}
+	if it := &b.items[s.items[low]]; it.key != key || b.over(it, s.clock) {
+		return 0
+	}
+	return s.items[low]
 }
 
 func (b *book) over(it *item, clock int64) bool {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/lambdas/control"
-	"github.com/longshore-run/longshore/lambdas/control/controltest/machine"
 	"github.com/longshore-run/longshore/shared/fault"
 	"github.com/longshore-run/longshore/shared/task"
 	"github.com/longshore-run/longshore/shared/wire"
@@ -15,15 +14,18 @@ import (
 
 // search is one exploration: a start, a bound, and what was seen.
 type search struct {
-	book    *book
-	program *program
-	base    []uint32 // what the indexes may still show
-	backup  []uint32 // what a restore brings back; nil: there is no restore
-	allowed map[kind]bool
-	checked map[uint64]string
-	shapes  map[uint32]string
-	since   int64 // when the search begins
-	buf     []byte
+	book     *book
+	program  *program
+	base     []uint32 // what the indexes may still show
+	backup   []uint32 // what a restore brings back; nil: there is no restore
+	allowed  map[kind]bool
+	checked  map[uint64]string
+	memory   memory
+	since    int64 // when the search begins
+	noSettle bool
+	telling  bool   // steps are to be named
+	from     *state // that leaps are taken from
+	buf      []byte
 }
 
 // emit takes a state that follows; broken says what the step broke.
@@ -66,19 +68,28 @@ func (x *search) steps(s *state, out emit) {
 	}
 }
 
-// begin starts an operation and makes its first request.
-func (x *search) begin(s *state, o begin, out emit) {
+// begun is the state in which an operation begins; nil: it may not.
+func (x *search) begun(s *state, o begin) *state {
 	n := s.clone()
 	n.left.Operations--
 	if o.needs != nil {
 		left := o.needs(&n.left)
 		if *left == 0 {
-			return
+			return nil
 		}
 		*left--
 	}
 	if o.before != nil {
 		o.before(n)
+	}
+	return n
+}
+
+// begin starts an operation and makes its first request.
+func (x *search) begin(s *state, o begin, out emit) {
+	n := x.begun(s, o)
+	if n == nil {
+		return
 	}
 	if o.call == nil {
 		out(o.label, n, x.look(n))
@@ -103,7 +114,7 @@ func (x *search) kill(s *state, i int, out emit) {
 	n.left.Operations--
 	name := n.runs[i].at.call.name
 	x.leave(n, i, true)
-	out("crash of "+name, n, "")
+	out(x.told("crash of "+name), n, "")
 }
 
 // leave takes a use case out of those that run; failed: its letter comes again.
@@ -118,7 +129,12 @@ func (x *search) leave(s *state, i int, failed bool) {
 // proceed answers a use case's request in every way that the budget allows.
 func (x *search) proceed(s *state, i int, name string, out emit) {
 	q := s.runs[i].at.ask
-	say := func(note string) string { return name + ": " + q.short + note }
+	say := func(note string) string {
+		if !x.telling {
+			return ""
+		}
+		return name + ": " + q.short + note
+	}
 	x.answer(s, i, s.items, say(""), out, "")
 	if q.verb == commit {
 		if s.left.Conflict > 0 {
@@ -133,19 +149,32 @@ func (x *search) proceed(s *state, i int, name string, out emit) {
 		}
 	}
 	if s.left.Lag > 0 && (q.verb == taskIDs || q.verb == instanceIDs) {
-		now, _ := x.book.reply(s, q, s.items)
-		seen := map[string]bool{now.key(): true}
-		for _, view := range x.book.views(x.base, s.items)[1:] {
-			late, _ := x.book.reply(s, q, view)
-			if seen[late.key()] {
-				continue
-			}
-			seen[late.key()] = true
+		for _, late := range x.lagged(s, q) {
 			n := s.clone()
 			n.left.Lag--
-			x.answer(n, i, view, fmt.Sprintf("%s [index shows %s]", say(""), shorts(late.ids)), out, "")
+			x.answer(n, i, late.view, say(fmt.Sprintf(" [index shows %s]", shorts(late.ids))), out, "")
 		}
 	}
+}
+
+// late is what an index that misses some of the newest writes shows.
+type late struct {
+	view []uint32
+	ids  []string
+}
+
+// lagged are all answers to a query but the newest.
+func (x *search) lagged(s *state, q *request) (out []late) {
+	now, _ := x.book.reply(s, q, s.items)
+	seen := map[string]bool{now.key(): true}
+	for _, view := range x.book.views(x.base, s.items)[1:] {
+		old, _ := x.book.reply(s, q, view)
+		if !seen[old.key()] {
+			seen[old.key()] = true
+			out = append(out, late{view, old.ids})
+		}
+	}
+	return out
 }
 
 func shorts(ids []string) (out []string) {
@@ -166,7 +195,9 @@ func (x *search) answer(s *state, i int, index []uint32, label string, out emit,
 	bad := x.perform(n, i, index, injected)
 	for bad == "" && n.runs[i].at.ask != nil && n.runs[i].at.ask.unseen() {
 		x.kill(n, i, func(_ string, next *state, broken string) { out(label+", then crash", next, broken) })
-		label += "; " + n.runs[i].at.ask.short
+		if x.telling {
+			label += "; " + n.runs[i].at.ask.short
+		}
 		bad = x.perform(n, i, n.items, "")
 	}
 	if r := n.runs[i]; bad == "" && r.at.ask == nil {
@@ -230,17 +261,24 @@ func (x *search) perform(s *state, i int, index []uint32, injected fault.Kind) s
 
 // send puts on their way what a request sends.
 func (x *search) send(s *state, q *request) {
-	if q.verb == commands {
-		for _, m := range q.send {
-			if to := x.machineOf(s, wire.HeaderOf(m).Instance); to >= 0 {
-				s.withLetter(x.book.letter(letter{to: to, from: -1, message: m}))
+	switch q.verb {
+	case commands:
+		if q.sent == nil {
+			q.sent = []uint32{}
+			for _, m := range q.send {
+				if to := x.machineOf(s, wire.HeaderOf(m).Instance); to >= 0 {
+					q.sent = append(q.sent, x.book.letter(letter{to: to, from: -1, message: m}))
+				}
 			}
 		}
-	}
-	if q.verb == probe {
+		for _, id := range q.sent {
+			s.withLetter(id)
+		}
+	case probe:
 		s.withLetter(x.book.letter(letter{to: -1, from: -1, message: q.send[0], sent: s.clock}))
+	case kickAdmission:
+		s.kicked = true
 	}
-	s.kicked = s.kicked || q.verb == kickAdmission
 }
 
 func (x *search) machineOf(s *state, id string) int {
@@ -279,10 +317,12 @@ func (x *search) take(s *state, i int, id uint32, out emit) {
 			what = " refuses "
 		}
 		n.withoutLetter(id)
-		after := m.Clone()
-		said := after.Command(c, refuses, now(n))
-		bad := x.moved(n, i, after, said, "")
-		out(m.Name+what+nameOf(c), n, bad)
+		bad := x.become(n, i, x.command(s, i, id, refuses))
+		label := ""
+		if x.telling {
+			label = m.Name + what + nameOf(c)
+		}
+		out(label, n, bad)
 	}
 }
 
@@ -291,16 +331,15 @@ func now(s *state) time.Time { return time.Unix(s.clock, 0).UTC() }
 // work is one step of a machine's engine, or the end of a container by itself.
 func (x *search) work(s *state, i int, out emit) {
 	m := x.book.machines[s.machines[i]]
-	after := m.Clone()
-	if what, id, said := after.Work(now(s)); what != "" {
+	if done := x.worked(s, i); done.did {
 		n := s.clone()
 		n.left.Machine--
-		ran := ""
-		if what == "starts" {
-			ran = id
+		bad := x.become(n, i, done)
+		if x.telling {
+			out(m.Name+" "+done.what+" "+short(done.task), n, bad)
+		} else {
+			out("", n, bad)
 		}
-		bad := x.moved(n, i, after, said, ran)
-		out(m.Name+" "+what+" "+short(id), n, bad)
 	}
 	if s.left.Exit == 0 || !m.Host {
 		return
@@ -313,24 +352,7 @@ func (x *search) work(s *state, i int, out emit) {
 		n := s.clone()
 		n.left.Machine--
 		n.left.Exit--
-		bad := x.moved(n, i, after, nil, "")
-		out(m.Name+": container of "+short(id)+" exits", n, bad)
+		bad := x.moved(n, i, after, nil)
+		out(x.told(m.Name+": container of "+short(id)+" exits"), n, bad)
 	}
-}
-
-// moved stores what a machine has become and what it said.
-func (x *search) moved(s *state, i int, m *machine.Machine, said []wire.Message, ran string) string {
-	s.withMachine(x.book, i, m)
-	for _, msg := range said {
-		s.withLetter(x.book.letter(letter{to: -1, from: i, message: msg, sent: s.clock, identity: m.Identity}))
-	}
-	if ran != "" {
-		word := x.book.word(ran)
-		if slices.Contains(s.ran, word) && !s.restored {
-			return "RUNS-TWICE a second container of task " + short(ran) + " was started"
-		}
-		s.ran = append(slices.Clone(s.ran), word)
-		slices.Sort(s.ran)
-	}
-	return x.look(s)
 }

@@ -26,7 +26,7 @@ func (b *book) reply(s *state, q *request, index []uint32) (answer, []uint32) {
 		a.fault = kind
 		return a, items
 	case renew:
-		return b.renew(s, q.renewal)
+		return b.renew(s, q)
 	case taskIDs:
 		b.taskIDs(&a, q, index)
 	case instanceIDs:
@@ -89,8 +89,8 @@ func (b *book) commit(s *state, writes []write) ([]uint32, fault.Kind) {
 	return items, ""
 }
 
-func (b *book) renew(s *state, by control.Renewal) (answer, []uint32) {
-	a := answer{clock: s.clock}
+func (b *book) renew(s *state, q *request) (answer, []uint32) {
+	a, by := answer{clock: s.clock}, q.renewal
 	key := b.keyNamed(keyName{control.LeaseKind, by.ID})
 	id := b.find(s, key)
 	if id == 0 {
@@ -98,15 +98,21 @@ func (b *book) renew(s *state, by control.Renewal) (answer, []uint32) {
 		return a, s.items
 	}
 	a.items = []uint32{id}
-	lease := &control.Lease{ID: by.ID}
-	b.fill(lease, id)
-	if !lease.Renewable(by) {
+	then, known := b.renewals[renewing{id, q}]
+	if !known {
+		lease := &control.Lease{ID: by.ID}
+		if b.fill(lease, id); lease.Renewable(by) {
+			lease.Renew(by)
+			lease.Version++
+			then = b.item(lease)
+		}
+		b.renewals[renewing{id, q}] = then
+	}
+	if then == 0 {
 		return a, s.items
 	}
-	lease.Renew(by)
-	lease.Version++
-	a.items[0], a.renewed = b.item(lease), true
-	return a, b.with(s.items, a.items[0])
+	a.items[0], a.renewed = then, true
+	return a, b.with(s.items, then)
 }
 
 func (b *book) taskIDs(a *answer, q *request, index []uint32) {
