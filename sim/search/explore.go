@@ -191,11 +191,11 @@ func (w *walk) quiet(s *state) {
 	if w.memory.settled[shape] {
 		return
 	}
-	w.memory.settled[shape] = true
 	w.figures.Settled++
 	if bad := w.settle(s, nil); bad != "" {
 		w.broken, w.settles = bad, true
 	}
+	w.memory.settled[shape] = true // not before: what it comes to may look like it
 }
 
 // retrace goes the way again to where it broke, and names what happens on it.
