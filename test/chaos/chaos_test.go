@@ -60,8 +60,9 @@ func TestChaos(t *testing.T) {
 	for n := 1; n <= agents; n++ {
 		g.awaitBack(n, time.Minute)
 	}
+	connected := time.Since(begun)
 	l.settle(3 * time.Minute)
-	t.Logf("at rest %s after the last fault", time.Since(begun).Round(time.Second))
+	t.Logf("after the last fault all are connected in %s, and at rest in %s", connected.Round(time.Second), time.Since(begun).Round(time.Second))
 	g.matches()
 	outcome := l.outcome()
 	if n := l.listed(); n != len(l.all) {

@@ -102,11 +102,13 @@ func (l *load) end() {
 func (l *load) use(ctx context.Context, r *rand.Rand) {
 	a := accepted{code: 1 + r.IntN(100)}
 	definition, seconds := l.job, 0.1+3*r.Float64()
-	switch r.IntN(6) {
+	switch r.IntN(8) {
 	case 0:
 		definition, seconds = l.big, 1+r.Float64()
 	case 1, 2:
 		a.stop, seconds = true, 600
+	case 3, 4: // so long that an agent may be reaped meanwhile
+		seconds = 10 + 20*r.Float64()
 	}
 	in := &ecs.RunTaskInput{
 		Cluster: aws.String(local.Cluster), TaskDefinition: &definition, ClientToken: aws.String(fmt.Sprintf("chaos-%016x", r.Uint64())),
