@@ -91,12 +91,12 @@ func (g *stage) report(c *counts, s *samples, l *load, o outcome, told Testimony
   functions   %d killed (%v), %d of them in mid-run
   AWS         restarted %d times; the reaper was run %d times, %d of them in vain
   instances   %d reaped, %d returned
-  tasks       %d accepted (%d tokens used again, service rolled %d times): %d exited, %d stopped by users, %d lost (%d of them told late)
+  tasks       %d accepted (%d tokens used again, service rolled %d times): %d exited (%d of them kept whatever came), %d stopped by users, %d lost (%d of them told late)
   engine      %d starts of %d tasks; doubles %d; containers left %d
   reports     %d sendings were not answered and made again, %d heartbeats were not; put aside %v`,
 		*seed, *length, agents, c.kills, c.leaves, c.pauses, c.drags, c.skewed, c.beyond, c.partitions, c.engines, clouds, engines,
 		functions, sorted(c.functions), g.killedWorking(), c.restarts, s.ticks.Load(), s.unticked.Load(), s.reaps(), s.returns(),
-		len(l.all), l.tokens.Load(), l.rolls.Load(), o.Exited, o.Stopped, o.Lost, o.LostToldLate,
+		len(l.all), l.tokens.Load(), l.rolls.Load(), o.Exited, o.Kept, o.Stopped, o.Lost, o.LostToldLate,
 		told.Starts, told.Tasks, len(told.Doubles), len(told.Left),
 		g.said("reports wait"), g.said("heartbeat"), g.dead())
 	if functions == 0 || c.restarts == 0 {

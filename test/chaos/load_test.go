@@ -23,6 +23,7 @@ type accepted struct {
 	arn  string
 	code int  // that it ends with by itself
 	stop bool // it was asked to stop
+	keep bool // it is not to be lost with its agent
 }
 
 // load is what users do meanwhile. Whatever the API accepted is written down; what
@@ -108,11 +109,14 @@ func (l *load) use(ctx context.Context, r *rand.Rand) {
 	case 1, 2:
 		a.stop, seconds = true, 600
 	case 3, 4: // so long that an agent may be reaped meanwhile
-		seconds = 10 + 20*r.Float64()
+		seconds, a.keep = 10+20*r.Float64(), r.IntN(2) == 0
 	}
 	in := &ecs.RunTaskInput{
 		Cluster: aws.String(local.Cluster), TaskDefinition: &definition, ClientToken: aws.String(fmt.Sprintf("chaos-%016x", r.Uint64())),
 		Overrides: override([]string{"sh", "-c", fmt.Sprintf("sleep %.2f; exit %d", seconds, a.code)}),
+	}
+	if a.keep {
+		in.Tags = kept
 	}
 	arn, ok := l.run(in)
 	if !ok {
@@ -143,6 +147,9 @@ func (l *load) use(ctx context.Context, r *rand.Rand) {
 		l.g.t.Errorf("stop %s: %v", arn, err)
 	}
 }
+
+// kept is what a task that stays with a silent host is tagged with.
+var kept = []types.Tag{{Key: aws.String("longshore:onDisconnect"), Value: aws.String("keep")}}
 
 // run insists on an answer, past the end of the load: what may have been accepted
 // must be known.
@@ -212,6 +219,7 @@ func (l *load) settle(most time.Duration) {
 // outcome counts how what was accepted has ended, and says what should not be.
 type outcome struct {
 	Exited, Stopped, Lost int
+	Kept                  int // of those that exited, tasks that were to be kept
 	LostToldLate          int // lost, and its end was told after the host had returned
 }
 
@@ -226,15 +234,18 @@ func (l *load) outcome() outcome {
 		switch {
 		case t.StopCode == types.TaskStopCodeEssentialContainerExited && code(t) == a.code && !a.stop:
 			o.Exited++
+			if a.keep {
+				o.Kept++
+			}
 		case t.StopCode == types.TaskStopCodeUserInitiated && a.stop:
 			o.Stopped++
-		case string(t.StopCode) == "InfrastructureHealth":
+		case string(t.StopCode) == "InfrastructureHealth" && !a.keep:
 			o.Lost++
 			if code(t) >= 0 {
 				o.LostToldLate++
 			}
 		default:
-			l.g.t.Errorf("ended as it should not: %s; wanted code %d, asked to stop: %v", told(t), a.code, a.stop)
+			l.g.t.Errorf("ended as it should not: %s; wanted code %d; asked to stop %v, to be kept %v", told(t), a.code, a.stop, a.keep)
 		}
 	}
 	return o

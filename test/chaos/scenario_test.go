@@ -49,7 +49,7 @@ func TestScenarios(t *testing.T) {
 }
 
 // stoppedOnPurpose has agents 1 and 5.
-func stoppedOnPurpose(g *stage, _ *witness, def string) {
+func stoppedOnPurpose(g *stage, w *witness, def string) {
 	t := g.t
 	_, err := g.ecs.CreateService(t.Context(), &ecs.CreateServiceInput{
 		Cluster: aws.String(local.Cluster), ServiceName: aws.String("edge"), TaskDefinition: &def, DesiredCount: aws.Int32(1),
@@ -75,6 +75,11 @@ func stoppedOnPurpose(g *stage, _ *witness, def string) {
 	if strings.HasSuffix(aws.ToString(first.ContainerInstanceArn), g.Agent(5).Instance) {
 		victim, other = 5, 1
 	}
+	out, err := g.ecs.StartTask(t.Context(), &ecs.StartTaskInput{Cluster: aws.String(local.Cluster), TaskDefinition: &def, ContainerInstances: []string{g.Agent(victim).Instance}, Tags: kept})
+	if err != nil || len(out.Tasks) != 1 {
+		t.Fatalf("start a task that is to be kept: %v %+v", err, out)
+	}
+	stays := g.awaitStatus(aws.ToString(out.Tasks[0].TaskArn), "RUNNING", 30*time.Second)
 	if err := g.Agent(victim).Signal(t.Context(), syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +98,10 @@ func stoppedOnPurpose(g *stage, _ *witness, def string) {
 		}
 		return false, nil
 	})
-	if run := g.running(); len(run[old]) != 1 || len(run[id(second)]) != 1 || run[id(second)][0] != other {
+	if got := g.task(aws.ToString(stays.TaskArn)); aws.ToString(got.LastStatus) != "RUNNING" || got.Connectivity != types.ConnectivityDisconnected {
+		t.Errorf("kept, while its agent is away: %s, %s", told(got), got.Connectivity)
+	}
+	if run := g.running(); len(run[id(stays)]) != 1 || len(run[old]) != 1 || len(run[id(second)]) != 1 || run[id(second)][0] != other {
 		t.Errorf("without its agent the old container goes on, and the new one is elsewhere: %v", run)
 	}
 	if err := g.Agent(victim).Start(); err != nil {
@@ -107,6 +115,12 @@ func stoppedOnPurpose(g *stage, _ *witness, def string) {
 	if all := g.members("edge"); len(all) != 1 || id(all[0]) != id(second) {
 		t.Errorf("the service has %d tasks after the return", len(all))
 	}
+	got := g.task(aws.ToString(stays.TaskArn))
+	if aws.ToString(got.LastStatus) != "RUNNING" || aws.ToString(got.Containers[0].RuntimeId) != aws.ToString(stays.Containers[0].RuntimeId) || w.starts(id(stays)) != 1 {
+		t.Errorf("kept, after the return: %s, started %d times", told(got), w.starts(id(stays)))
+	}
+	g.stop(aws.ToString(stays.TaskArn))
+	g.awaitStatus(aws.ToString(stays.TaskArn), "STOPPED", 45*time.Second)
 }
 
 func id(t types.Task) string {
