@@ -116,6 +116,9 @@ func commandRestores(t *testing.T, s *stack) {
 		return out
 	}
 	command("restore", "halt")
+	if out, _, code := s.says("doctor"); code != 1 || !strings.Contains(out, "function Api is stopped") || !strings.Contains(out, "longshore restore resume") || !strings.Contains(out, "nothing reads its queue") {
+		t.Errorf("doctor does not see that the functions are halted")
+	}
 	s.eventually(time.Minute, "restored", func() bool { // what is under way ends first
 		_, _, code := s.says("restore", "copy", "--suffix="+backedUp, "--yes")
 		return code == 0

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -59,6 +60,46 @@ func TestJudgeRole(t *testing.T) {
 	expect(t, judgeRole("job", `{"Statement":[`+Trust(agent)+`]}`, agent), OK)
 	expect(t, judgeRole("job", `{"Statement":[]}`, agent), Warn, Trust(agent))
 	expect(t, judgeRole("job", `{"Statement":[`+Trust(agent+"-of-another")+`]}`, agent), Warn)
+}
+
+func TestJudgeConcurrency(t *testing.T) {
+	expect(t, judgeConcurrency("Api", "f", nil), OK)
+	expect(t, judgeConcurrency("Api", "f", aws.Int32(5)), OK)
+	expect(t, judgeConcurrency("Api", "f", aws.Int32(0)), Fail, "function Api is stopped", "longshore restore resume", "delete-function-concurrency --function-name f")
+}
+
+// Whatever doctor sends its reader to is there, for each queue of the stack.
+func TestDoctor_NamesPagesThatThereAre(t *testing.T) {
+	outputs, err := os.ReadFile("../../../infra/testdata/outputs.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for line := range strings.Lines(string(outputs)) {
+		name, _, _ := strings.Cut(line, " ")
+		for suffix, page := range map[string]func(string) string{"DeadQueueUrl": DeadLettersPage, "SourceId": func(q string) string { return "docs/runbooks/" + strings.ToLower(q) + "-queue-age.md" }} {
+			queue, ours := strings.CutSuffix(name, suffix)
+			if !ours {
+				continue
+			}
+			n++
+			if _, err := os.Stat("../../../" + page(queue)); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if n < 10 {
+		t.Errorf("%d pages", n)
+	}
+	for _, text := range advice {
+		for word := range strings.FieldsSeq(text) {
+			if strings.HasPrefix(word, "docs/") {
+				if _, err := os.Stat("../../../" + word); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}
 }
 
 func TestRuleName(t *testing.T) {

@@ -123,8 +123,23 @@ func functions(ctx context.Context, in *Installation) ([]Finding, error) {
 		if out.LastUpdateStatus == lambdatypes.LastUpdateStatusFailed {
 			faults = append(faults, Finding{State: Fail, Text: fmt.Sprintf("function %s was not updated: %s", n, aws.ToString(out.LastUpdateStatusReason)), Next: "deploy again: make deploy"})
 		}
+		kept, err := c.GetFunctionConcurrency(ctx, &lambda.GetFunctionConcurrencyInput{FunctionName: aws.String(by[n])})
+		if err != nil {
+			return faults, err
+		}
+		faults = append(faults, judgeConcurrency(n, by[n], kept.ReservedConcurrentExecutions)...)
 	}
 	return orGood(faults, "%d are there: %s", len(names), strings.Join(names, " ")), nil
+}
+
+// judgeConcurrency finds a function that nobody can call: so longshore restore halt
+// leaves those of the API and of schedules.
+func judgeConcurrency(name, function string, reserved *int32) []Finding {
+	if reserved == nil || *reserved > 0 {
+		return nil
+	}
+	return []Finding{{State: Fail, Text: "function " + name + " is stopped: its reserved concurrency is 0",
+		Next: "after longshore restore halt: longshore restore resume; else: aws lambda delete-function-concurrency --function-name " + function}}
 }
 
 func sources(ctx context.Context, in *Installation) ([]Finding, error) {

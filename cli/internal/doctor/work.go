@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
+	"github.com/longshore-run/longshore/cli/internal/installation"
 	"github.com/longshore-run/longshore/cli/internal/view"
 	"github.com/longshore-run/longshore/cli/internal/wait"
 )
@@ -27,6 +28,11 @@ const (
 	// tooLong is how long a task may wait before somebody should know.
 	tooLong = 15 * time.Minute
 )
+
+// DeadLettersPage is the runbook about the dead letters of one queue.
+func DeadLettersPage(queue string) string {
+	return "docs/runbooks/" + strings.ToLower(queue) + "-dead-letters.md"
+}
 
 func depth(ctx context.Context, c *sqs.Client, url string) (int, error) {
 	out, err := c.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: []sqstypes.QueueAttributeName{sqstypes.QueueAttributeNameApproximateNumberOfMessages}})
@@ -49,7 +55,7 @@ func deadLetters(ctx context.Context, in *Installation) ([]Finding, error) {
 			return faults, err
 		}
 		if count > 0 {
-			faults = append(faults, Finding{State: Fail, Text: fmt.Sprintf("%d messages of %s could not be processed", count, n), Next: "docs/runbooks/" + strings.ToLower(n) + "-dead-letters.md"})
+			faults = append(faults, Finding{State: Fail, Text: fmt.Sprintf("%d messages of %s could not be processed", count, n), Next: DeadLettersPage(n)})
 		}
 	}
 	return orGood(faults, "none in %d queues", len(names)), nil
@@ -57,7 +63,8 @@ func deadLetters(ctx context.Context, in *Installation) ([]Finding, error) {
 
 func queues(ctx context.Context, in *Installation) ([]Finding, error) {
 	names, by := in.outputsEnding("QueueUrl")
-	names = slices.DeleteFunc(names, func(n string) bool { return strings.HasSuffix(n, "Dead") })
+	// Only those that a function of ours reads; the example rule's, say, is its user's.
+	names = slices.DeleteFunc(names, func(n string) bool { return in.outputs[n+"SourceId"] == "" })
 	if len(names) == 0 {
 		return nil, errNoStack
 	}
@@ -68,31 +75,11 @@ func queues(ctx context.Context, in *Installation) ([]Finding, error) {
 		if err != nil {
 			return faults, err
 		}
-		age := oldest(ctx, m, by[n], in.Now)
-		if age >= tooOld {
+		if age := time.Duration(aws.ToInt(installation.Oldest(ctx, m, by[n], in.Now))) * time.Second; age >= tooOld {
 			faults = append(faults, Finding{State: Fail, Text: fmt.Sprintf("the oldest of %d messages of %s waits for %s", count, n, wait.Age(age)), Next: "docs/runbooks/" + strings.ToLower(n) + "-queue-age.md"})
 		}
 	}
 	return orGood(faults, "nothing waits long in %d queues", len(names)), nil
-}
-
-// oldest is the age of a queue's oldest message, as far as CloudWatch knows.
-func oldest(ctx context.Context, c *cloudwatch.Client, url string, now time.Time) time.Duration {
-	out, err := c.GetMetricStatistics(ctx, &cloudwatch.GetMetricStatisticsInput{
-		Namespace: aws.String("AWS/SQS"), MetricName: aws.String("ApproximateAgeOfOldestMessage"),
-		Dimensions: []cwtypes.Dimension{{Name: aws.String("QueueName"), Value: aws.String(url[strings.LastIndexByte(url, '/')+1:])}},
-		StartTime:  aws.Time(now.Add(-5 * time.Minute)), EndTime: &now, Period: aws.Int32(60), Statistics: []cwtypes.Statistic{cwtypes.StatisticMaximum},
-	})
-	if err != nil { // the alarms on the same are looked at too
-		return 0
-	}
-	var last cwtypes.Datapoint
-	for _, d := range out.Datapoints {
-		if last.Timestamp == nil || d.Timestamp != nil && d.Timestamp.After(*last.Timestamp) {
-			last = d
-		}
-	}
-	return time.Duration(aws.ToFloat64(last.Maximum)) * time.Second
 }
 
 func alarms(ctx context.Context, in *Installation) ([]Finding, error) {
