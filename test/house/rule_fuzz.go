@@ -8,7 +8,7 @@ import (
 )
 
 // decoder are the names of functions that read what others wrote.
-var decoder = regexp.MustCompile(`^(Decode|Parse|Unmarshal|From(Env|YAML)$)`)
+var decoder = regexp.MustCompile(`^(Decode|Parse|Unmarshal|Translate|From(Env|YAML)$)`)
 
 // maxCorpus is how many inputs a fuzz target keeps in git: each is tried in every
 // ordinary run of the tests.

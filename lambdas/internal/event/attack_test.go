@@ -2,6 +2,7 @@ package event_test
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -105,6 +106,9 @@ func TestAttack_HugeAndDeepBodiesAreEachPutAsideAlone(t *testing.T) {
 			}
 			if n, _ := r.w.Counts.Last("UndecodableMessages"); n != 1 || len(r.dead.letters) != 1 {
 				t.Fatalf("counted %v, put aside %d", n, len(r.dead.letters))
+			}
+			if l := r.dead.letters[0]; len(l.body) > 200*1024 || l.about["bytes"] != strconv.Itoa(len(body)) {
+				t.Errorf("%d bytes are put aside of %s", len(l.body), l.about["bytes"])
 			}
 			if reason := r.dead.letters[0].about["reason"]; reason == "" || len(reason) > 1024 {
 				t.Errorf("a reason of %d bytes", len(reason))

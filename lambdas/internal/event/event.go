@@ -39,9 +39,19 @@ func senderOf(m events.SQSMessage) (control.Sender, error) {
 	}, nil
 }
 
+// maxLetter bounds what is put aside of a message: what SQS takes at least. One that
+// is as large as SQS takes leaves no room for what is said of it.
+const maxLetter = 200 * 1024
+
+// letter is the body to put aside.
+func letter(m events.SQSMessage) string {
+	return strings.ToValidUTF8(m.Body[:min(len(m.Body), maxLetter)], "")
+}
+
 // aboutLetter is what is put aside with a message: why, and what SQS says of it.
 func aboutLetter(m events.SQSMessage, why error) map[string]string {
 	return map[string]string{
+		"bytes":  strconv.Itoa(len(m.Body)),
 		"reason": why.Error(), "queue": nameOf(m.EventSourceARN), "messageId": m.MessageId,
 		"senderId": m.Attributes["SenderId"], "sentTimestamp": m.Attributes["SentTimestamp"],
 	}

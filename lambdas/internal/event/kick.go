@@ -97,7 +97,7 @@ func (a *Admission) Handle(ctx context.Context, e events.SQSEvent) error {
 func (a *Admission) bury(ctx context.Context, m events.SQSMessage, why error) {
 	a.Metrics.Count(countUndecodable, 1)
 	a.Log.ErrorContext(ctx, "kick put aside", logkey.Message, m.MessageId, logkey.Reason, why)
-	if err := a.Dead.DeadLetter(ctx, a.DeadURL, m.Body, aboutLetter(m, why)); err != nil {
+	if err := a.Dead.DeadLetter(ctx, a.DeadURL, letter(m), aboutLetter(m, why)); err != nil {
 		a.Log.ErrorContext(ctx, "kick not put aside", logkey.Message, m.MessageId, "body", m.Body, logkey.Error, err)
 	}
 }

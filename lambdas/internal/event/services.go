@@ -73,7 +73,7 @@ func sameService(kicks []control.Kick, k control.Kick) int {
 func (s *Services) bury(ctx context.Context, m events.SQSMessage, why error) error {
 	s.Metrics.Count(countUndecodable, 1)
 	s.Log.ErrorContext(ctx, "kick put aside", logkey.Message, m.MessageId, logkey.Reason, why)
-	err := s.Dead.DeadLetter(ctx, s.DeadURL, m.Body, aboutLetter(m, why))
+	err := s.Dead.DeadLetter(ctx, s.DeadURL, letter(m), aboutLetter(m, why))
 	if err != nil {
 		s.Log.ErrorContext(ctx, "kick not put aside; it comes again", logkey.Message, m.MessageId, logkey.Error, err)
 	}

@@ -84,7 +84,7 @@ func (b *batch) bury(ctx context.Context, m events.SQSMessage, why error) error 
 	}
 	b.Metrics.Count(countUndecodable, 1)
 	b.Log.ErrorContext(ctx, "message put aside", logkey.Message, m.MessageId, logkey.Queue, nameOf(m.EventSourceARN), logkey.Sender, m.Attributes["SenderId"], logkey.Reason, why)
-	return b.Dead.DeadLetter(ctx, url, m.Body, aboutLetter(m, why))
+	return b.Dead.DeadLetter(ctx, url, letter(m), aboutLetter(m, why))
 }
 
 func (b *batch) isHeartbeat(m events.SQSMessage) bool {

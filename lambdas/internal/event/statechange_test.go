@@ -144,7 +144,7 @@ func TestHandle_PoisonGoesToTheDeadLetterQueueAndTheOthersGoOn(t *testing.T) {
 		t.Fatalf("%d put aside of %d", len(r.dead.letters), len(poison))
 	}
 	for i, l := range r.dead.letters {
-		if l.url != "reports-dead" || l.body != poison[i].Body || l.about["reason"] == "" || l.about["senderId"] != r.identity || l.about["messageId"] != poison[i].MessageId || l.about["queue"] != "longshore-reports" {
+		if l.url != "reports-dead" || l.body != poison[i].Body[:min(len(poison[i].Body), 200*1024)] || l.about["reason"] == "" || l.about["senderId"] != r.identity || l.about["messageId"] != poison[i].MessageId || l.about["queue"] != "longshore-reports" {
 			t.Errorf("letter %d is %+v", i, l.about)
 		}
 	}

@@ -15,9 +15,6 @@ import (
 // countUnpublished counts state changes that could not be told and were put aside.
 const countUnpublished = "UnpublishedEvents"
 
-// maxLetter bounds what is put aside of a record: what SQS takes at least.
-const maxLetter = 200 * 1024
-
 // StreamEvent is what Lambda hands over of a table's stream. Each record is read
 // by itself, so that one that can not be read fails alone.
 type StreamEvent struct {
