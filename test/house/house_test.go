@@ -42,6 +42,7 @@ var breaches = []struct {
 	data string // empty: the file is removed
 	want string // part of the message
 }{
+	{"proofs are there", "a threat model that names a test nobody wrote", "SECURITY.md", "Shown by `TestAttack_IsNot`.\n", "TestAttack_IsNot is no test of this repository"},
 	{"decoders are fuzzed", "a decoder that nobody fuzzes", "shared/task/a.go", "package task\n\nfunc DecodeTask() {}\n", "DecodeTask reads what others wrote, and no fuzz target of shared/task calls it"},
 	{"decoders are fuzzed", "a target without a corpus", "shared/task/a_test.go", "package task_test\n\nfunc FuzzDecode() {}\n", "FuzzDecode has 0 files in testdata/fuzz"},
 	{"walls", "shared with a product", "shared/task/a.go", goFile("task", "github.com/aws/aws-sdk-go-v2/aws"), "shared/task may not import github.com/aws/aws-sdk-go-v2/aws"},

@@ -23,6 +23,7 @@ var rules = []rule{
 	{"no address of a machine", checkAddresses},
 	{"a runbook per alarm", checkRunbooks},
 	{"decoders are fuzzed", checkFuzz},
+	{"proofs are there", checkProofs},
 	{"a named test is there", checkNamedTests},
 }
 
