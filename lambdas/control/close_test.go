@@ -255,3 +255,32 @@ func TestIngestHostState_AHostStartedAgainIsNotCordoned(t *testing.T) {
 		t.Errorf("%+v", w.Lease(i))
 	}
 }
+
+// Engines that break together are more likely our fault, or one bad update, than
+// theirs: IMPAIRED hosts count as late in the brake's shares, though they beat.
+func TestTick_ManyImpairedAtOnceAreReapedSlowlyOrNotAtAll(t *testing.T) {
+	for name, c := range map[string]struct{ impaired, least, most int }{
+		"one of ten":   {1, 1, 1},
+		"eight of ten": {8, 3, 5}, // one in five minutes
+		"all of them":  {10, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := controltest.NewWorld(t)
+			var all []string
+			for n := range 10 {
+				all = append(all, w.AddInstance(string(rune('a'+n)), room))
+			}
+			minutes(t, w, 2, all...)
+			for _, id := range all[:c.impaired] {
+				l, lease := w.Ledger(id), w.Lease(id)
+				l.Connected, lease.Impaired, lease.ImpairedWhy = false, w.Clock.Now(), "socket does not answer"
+				lease.Stage = control.StageFenced
+				w.Put(&l, &lease)
+			}
+			minutes(t, w, 31, all...)
+			if n := lostOf(w, all); n < c.least || n > c.most {
+				t.Errorf("%d are LOST after 20 minutes past their time", n)
+			}
+		})
+	}
+}

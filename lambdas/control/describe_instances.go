@@ -16,6 +16,8 @@ type InstanceView struct {
 	// DrainDeadline is when what is left on a DRAINING instance is stopped; zero
 	// for never.
 	DrainDeadline time.Time
+	// Flapping: it was LOST again and again, the last time within a day.
+	Flapping bool
 }
 
 // Lost says whether the instance was reaped and has not come back: nothing of
@@ -28,12 +30,19 @@ func (v *InstanceView) Lost() bool {
 // a lost one keeps, and of one that is drained how far that is.
 func (v *InstanceView) StatusReason() string {
 	var all []string
-	for _, what := range []string{v.unfit(), v.keeps(), v.drainProgress()} {
+	for _, what := range []string{v.unfit(), v.keeps(), v.flaps(), v.drainProgress()} {
 		if what != "" {
 			all = append(all, what)
 		}
 	}
 	return strings.Join(all, "; ")
+}
+
+func (v *InstanceView) flaps() string {
+	if !v.Flapping {
+		return ""
+	}
+	return fmt.Sprintf("flapping: LOST %d times, the last at %s", v.Lease.Losses, v.Lease.LostAt.UTC().Format(time.RFC3339))
 }
 
 // keeps says how many tasks of a LOST instance are kept for its return.
@@ -108,6 +117,7 @@ func (c *Control) DescribeContainerInstances(ctx context.Context, cluster string
 	for i := range found {
 		found[i].DrainDeadline = c.drainDeadline(&found[i].Ledger, &found[i].Instance, k)
 		found[i].Tasks = counts[found[i].ID]
+		found[i].Flapping = found[i].Lease.flaps(c.Now())
 	}
 	return found, missing, nil
 }

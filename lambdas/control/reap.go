@@ -258,6 +258,7 @@ func (r *reaping) reap(ctx context.Context, judged Lease) (braked bool, err erro
 		}
 		brake.Tokens--
 		raise(ledger, lease, ReapedCause, StageLost, reason, r.now)
+		lease.countLoss(r.now)
 		return []Write{Put(lease), Put(ledger), Put(brake)}, nil
 	})
 	if err == nil && lease.Stage == StageLost && lease.StageReason == reason {
@@ -356,6 +357,13 @@ func (r *reaping) measure() {
 	count("LostInstances", float64(stages[StageLost]))
 	count("FencedInstances", float64(stages[StageFenced]))
 	count("ReapedInstances", float64(r.marked))
+	flapping := 0.0
+	for _, l := range r.scan.Leases {
+		if l.flaps(r.now) {
+			flapping++
+		}
+	}
+	count("FlappingInstances", flapping)
 	engaged := 0.0
 	for _, b := range r.scan.Brakes {
 		if b.Engaged {

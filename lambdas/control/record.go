@@ -252,6 +252,10 @@ type Lease struct {
 	Draining bool `json:"draining,omitempty"`
 	// Notice is what the last beat that was looked at said of its host's end.
 	Notice string `json:"notice,omitempty"`
+	// Losses counts how often it became LOST by its silence or its engine, a day or
+	// less after the time before; LostAt is the last time.
+	Losses int       `json:"losses,omitempty"`
+	LostAt time.Time `json:"lostAt,omitzero"`
 	// GroupTold is the epoch in which, it being LOST, its Auto Scaling group was
 	// told that the host is unhealthy.
 	GroupTold int64 `json:"groupTold,omitempty"`

@@ -11,7 +11,32 @@ import (
 
 // settle runs everything fairly, and then nothing may be stuck.
 func (w *walk) settle() {
-	for round := range 30 {
+	w.rounds(30)
+	w.Clock.Move(keptAtMost)
+	w.rounds(12) // also of our own outage, that a clock which jumps looks like
+	for _, m := range w.machines {
+		if m.Host {
+			continue
+		}
+		for _, t := range w.Memory.Tasks() { // what no time ends waits for a word
+			if t.LastStatus.Open() && t.Instance == m.ID && t.Tags["longshore:replaceAfter"] != "confirmed" {
+				w.fail("QUIET task %s is open on %s, which is dead", short(t.ID), m.Name)
+			}
+		}
+		if w.Lease(m.ID).Version == 0 {
+			continue
+		}
+		if _, err := w.FenceContainerInstance(ctx, "default", m.ID); err != nil {
+			w.fail("%v", err)
+		}
+		w.say("%s is confirmed off", m.Name)
+	}
+	w.rounds(6)
+}
+
+// rounds are minutes in which everybody does what there is to do.
+func (w *walk) rounds(n int) {
+	for round := range n {
 		for _, m := range w.machines {
 			switch {
 			case m.Host && !m.Up:
@@ -28,6 +53,7 @@ func (w *walk) settle() {
 		w.tick(false)
 		w.quiet()
 		w.Memory.CatchUp()
+		w.serve(false)
 		w.admit(false)
 		w.quiet()
 		w.say("round %d", round)
@@ -76,6 +102,7 @@ func (w *walk) quiet() {
 func (w *walk) settled() {
 	tasks := w.Memory.Tasks()
 	room := 0
+	w.settledSingleton(tasks)
 	for _, m := range w.machines {
 		l, lease := w.Ledger(m.ID), w.Lease(m.ID)
 		if m.Host && (!l.Connected || lease.Stage != control.StageConnected) {
@@ -85,7 +112,7 @@ func (w *walk) settled() {
 			w.fail("QUIET %s: stage %s, connected %v", m.Name, lease.Stage, l.Connected)
 		}
 		if m.Host {
-			room += walkRoom - l.Held.CPU
+			room += walkRoom - l.Held.MemoryMiB/walkMemory
 		} else if l.Open > 0 {
 			w.fail("QUIET %d tasks are open on %s, which is dead", l.Open, m.Name)
 		}
@@ -108,6 +135,8 @@ func (w *walk) settled() {
 			w.fail("QUIET task %s is to stop and never does", short(id))
 		case t.LastStatus == task.Pending:
 			w.fail("QUIET task %s stays PENDING", short(id))
+		case !t.Kept.IsZero():
+			w.fail("QUIET task %s is kept for ever", short(id))
 		case t.LastStatus == task.Running && w.starts[id] != 1:
 			w.fail("QUIET task %s is RUNNING and was started %d times", short(id), w.starts[id])
 		}

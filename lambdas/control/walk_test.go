@@ -24,9 +24,10 @@ var (
 )
 
 const (
-	walkRoom  = 2 // each host has room for two tasks
-	walkTasks = 24
-	walkSteps = 700
+	walkRoom   = 2 // each host has room for two tasks
+	walkMemory = 16
+	walkTasks  = 24
+	walkSteps  = 700
 )
 
 // walk is the real control plane against machines that lose, repeat, reorder,
@@ -71,8 +72,9 @@ func (w *walk) fail(format string, args ...any) {
 func newWalk(t *testing.T, seed uint64) *walk {
 	w := &walk{World: controltest.NewWorld(t), t: t, random: rand.New(rand.NewPCG(seed, 7)), starts: map[string]int{}, known: map[string]control.Task{}}
 	w.Put(&control.Live{Cluster: "default", Service: "web"})
+	w.singleton()
 	for _, name := range []string{"i", "j"} {
-		w.machines = append(w.machines, &peer{Machine: machine.New(name, walkRoom), w: w})
+		w.machines = append(w.machines, &peer{Machine: machine.New(name, walkRoom*walkMemory), w: w})
 	}
 	return w
 }
@@ -145,16 +147,17 @@ func (w *walk) runTask() {
 	if err := w.Store.Load(ctx, live); err != nil {
 		w.fail("%v", err)
 	}
-	t := w.AddTask(taskdef.Resources{CPU: 1, MemoryMiB: 1}, func(t *control.Task) {
+	t := w.AddTask(taskdef.Resources{CPU: 1, MemoryMiB: walkMemory}, func(t *control.Task) {
 		if w.chance(40) {
 			t.Service = "web"
 		}
+		t.Tags = w.policy()
 	})
 	if t.Service != "" {
 		live.Live++
 		w.Put(live)
 	}
-	w.say("run %s service %q", short(t.ID), t.Service)
+	w.say("run %s service %q %v", short(t.ID), t.Service, t.Tags)
 }
 
 func (w *walk) stopTask() {
@@ -213,7 +216,13 @@ func (w *walk) step() {
 		w.tick(true)
 	case n < 950:
 		w.expire()
-	case n < 975 || !m.Host:
+	case n < 965:
+		w.serve(true)
+	case n < 967:
+		w.rollOut()
+	case n < 972:
+		w.endKept(m)
+	case n < 987 || !m.Host:
 		w.disaster(m)
 	}
 }
@@ -271,6 +280,7 @@ func (w *walk) disaster(m *peer) {
 		w.say("silence")
 		for range 11 + w.random.IntN(6) {
 			w.tick(true)
+			w.check()
 		}
 	}
 }
@@ -290,8 +300,10 @@ func (w *walk) check() {
 			k.DesiredStatus == task.DesiredStopped && t.DesiredStatus != task.DesiredStopped) {
 			w.fail("I5 task %s went back from %s/%d to %s/%d", short(id), k.LastStatus, k.Attempt, t.LastStatus, t.Attempt)
 		}
+		w.checkKept(id, w.known[id], t)
 	}
 	w.known = tasks
+	w.checkSingleton(tasks)
 	for _, m := range w.machines {
 		l := w.Ledger(m.ID)
 		runs := 0
@@ -332,7 +344,13 @@ func TestWalk_NothingBreaksAndEverythingSettles(t *testing.T) {
 			w.settled()
 		})
 		if !ok {
-			break
+			return
+		}
+	}
+	t.Logf("met of kept tasks: %v", walked)
+	for _, what := range []string{"kept", "back", "ended by time", "singleton kept"} {
+		if *walks >= 4 && *walkFrom == 1 && walked[what] == 0 {
+			t.Errorf("no walk met what is called %q", what)
 		}
 	}
 }
