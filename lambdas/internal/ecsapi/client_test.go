@@ -452,9 +452,21 @@ func TestClient_AKeptTaskIsShownAsDisconnected(t *testing.T) {
 	}
 	r.admit()
 	id := idOf(run.Tasks[0].TaskArn)
-	r.change(id, func(t *control.Task) { t.LastStatus, t.Kept = task.Running, r.now })
-	got, err := r.ecs.DescribeTasks(r.ctx, &ecs.DescribeTasksInput{Tasks: []string{id}})
-	if err != nil || got.Tasks[0].Connectivity != "DISCONNECTED" || !got.Tasks[0].ConnectivityAt.Equal(r.now) {
-		t.Errorf("%+v, %v", got.Tasks[0], err)
+	for tags, until := range map[[2]string]string{
+		{"longshore:onDisconnect", "keep"}:      r.now.Add(24 * time.Hour).UTC().Format(time.RFC3339),
+		{"longshore:replaceAfter", "confirmed"}: "confirmed",
+	} {
+		r.change(id, func(t *control.Task) {
+			t.LastStatus, t.Kept, t.Tags = task.Running, r.now, map[string]string{tags[0]: tags[1]}
+		})
+		got, err := r.ecs.DescribeTasks(r.ctx, &ecs.DescribeTasksInput{Tasks: []string{id}})
+		if err != nil || got.Tasks[0].Connectivity != "DISCONNECTED" || !got.Tasks[0].ConnectivityAt.Equal(r.now) {
+			t.Fatalf("%+v, %v", got, err)
+		}
+		if !slices.ContainsFunc(got.Tasks[0].Attributes, func(a types.Attribute) bool {
+			return *a.Name == "longshore.keptUntil" && *a.Value == until
+		}) {
+			t.Errorf("attributes %+v, want it kept until %s", got.Tasks[0].Attributes, until)
+		}
 	}
 }
