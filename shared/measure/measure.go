@@ -28,6 +28,7 @@ const (
 	LostInstances      = "LostInstances"
 	FencedInstances    = "FencedInstances"
 	ReapedInstances    = "ReapedInstances"
+	FlappingInstances  = "FlappingInstances" // LOST again and again within a day
 	BrakeEngaged       = "BrakeEngaged"
 	GuardBlackout      = "GuardBlackout"
 	LostProbes         = "LostProbes"
@@ -80,6 +81,7 @@ func All() []Metric {
 		{LostInstances, State, true, false},
 		{FencedInstances, State, true, false},
 		{ReapedInstances, Count, true, false},
+		{FlappingInstances, State, true, false},
 		{BrakeEngaged, State, true, false},
 		{GuardBlackout, State, true, false},
 		{LostProbes, State, true, false},
