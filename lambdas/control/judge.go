@@ -58,6 +58,7 @@ type judgement struct {
 	room     bool
 	running  int  // listed as not ended, and known to have ended
 	unknowns int  // nobody here knows
+	hidden   int  // of these, what may be a task that waits here
 	older    int  // listed as not ended, of an older epoch: left to their closing
 	settled  bool // nothing is left to be done about this inventory
 }
@@ -298,6 +299,9 @@ func (j *judgement) inventory(tasks listed) {
 			j.running++
 			j.commands = append(j.commands, &wire.Stop{Header: wire.Header{Instance: j.in.ID}, Task: e.Task, Attempt: e.Attempt, Reason: t.StoppedReason})
 		case unknown:
+			if t.Version > 0 && t.LastStatus == task.Provisioning {
+				j.hidden++
+			}
 			if j.unknowns++; j.unknowns > judgeNamed {
 				continue
 			}
@@ -311,6 +315,7 @@ func (j *judgement) inventory(tasks listed) {
 		j.c.Log.Error("more containers are unknown here than are named", logkey.Count, j.unknowns, logkey.Instance, j.in.ID)
 	}
 	j.unknowns += j.m.UnknownLabels
+	j.hidden += j.m.UnknownLabels
 }
 
 // entry is the answer to one entry of the inventory, after its task was judged.
@@ -406,7 +411,11 @@ func (j *judgement) stage(w *changes) (connected bool) {
 		return true
 	case j.unknowns > 0 && lease.Stage != StageLost:
 		reason := fmt.Sprintf("UNKNOWN_CONTAINERS: %d that nobody here knows", j.unknowns)
-		if l.Connected {
+		heard := l.unheard() && j.hidden == 0 && j.older == 0 && l.Stale == 0
+		if heard { // it has shown what it runs, and nothing of it waits here
+			l.Cause = NoCause
+		}
+		if l.Connected || heard {
 			l.Connected = false
 			w.put(l)
 			w.check(j.in)

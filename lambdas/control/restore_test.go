@@ -128,6 +128,42 @@ func TestRaiseEpochs_NothingThatRunsIsStoppedForWantOfAnItem(t *testing.T) {
 	}
 }
 
+// An instance that has shown what it runs holds nobody up, whatever of it is
+// unknown; one that has not shown all does.
+func TestRaiseEpochs_WhatIsUnknownOnOneInstanceHoldsNobodyUp(t *testing.T) {
+	for _, hidden := range []int{0, 1} {
+		w := controltest.NewWorld(t)
+		e, other := host(t, w, "i"), host(t, w, "other")
+		b := takeBackup(w, e, other)
+		gone := e.running()
+		b.restore(t, w)
+		raiseEpochs(t, w)
+		queued := w.AddTask(small).ID
+		other.hears(t)
+		w.MustAdmit(queued)
+		if now := w.Task(queued); now.LastStatus != task.Provisioning || now.WaitingReason != "RESTORED" {
+			t.Fatalf("while %s is not heard the task is %s, %q", e.name, now.LastStatus, now.WaitingReason)
+		}
+		runs := e.lists(gone, 1, wire.PhaseRunning)
+		e.beats(runs)
+		e.epoch = inbox[*wire.Fence](e)[0].Epoch
+		beat := e.beat(runs)
+		beat.Message.UnknownLabels = hidden
+		e.heard(beat)
+		if lease := w.Lease(e.id); lease.Stage != control.StageFenced {
+			t.Fatalf("with an unknown container %s is %s", e.name, lease.Stage)
+		}
+		w.MustAdmit(queued)
+		now := w.Task(queued)
+		if waits := now.LastStatus == task.Provisioning; waits != (hidden > 0) {
+			t.Errorf("with %d containers of which nobody can tell the task, the task is %s, %q", hidden, now.LastStatus, now.WaitingReason)
+		}
+		if now.Instance == e.id {
+			t.Errorf("the task was given to %s, which is fenced", e.name)
+		}
+	}
+}
+
 // What a task has on its host may be given to one there that is gone: both are
 // settled, one after the other.
 func TestRaiseEpochs_APortThatAGoneTaskHeldIsHandedOn(t *testing.T) {

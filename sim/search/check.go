@@ -148,6 +148,9 @@ func (x *search) elsewhere(was *state, n *control.Task) string {
 	for _, id := range was.machines {
 		m := x.book.machines[id]
 		lease := recordOf(x.book, was, &control.Lease{ID: m.ID})
+		if m.EndedEpoch > 0 {
+			continue // it was deregistered by force: somebody gave his word that it has ended
+		}
 		if c := m.Containers[n.ID]; was.restored && c.Runs && c.Attempt == n.Attempt && lease != nil && lease.Stage != control.StageLost {
 			return "I7 task " + short(n.ID) + " was given away while it runs on " + m.Name
 		}
@@ -159,6 +162,9 @@ func (x *search) elsewhere(was *state, n *control.Task) string {
 // machine has echoed.
 func (x *search) judgeTaken(was *state, l *control.Ledger, n *control.Task) string {
 	m := x.book.machines[was.machines[x.machineOf(was, n.Instance)]]
+	if n.Incarnation != m.IncarnationName() {
+		return "" // it was there when it was listed; the machine has lost it since
+	}
 	switch j, has := m.Journal[n.ID]; {
 	case !has || j.Attempt != n.Attempt:
 		return "I12 task " + short(n.ID) + " was taken in where it never was"
