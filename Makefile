@@ -46,11 +46,11 @@ test-race: need-go need-cc ## the same of the concurrent rooms, under the race d
 
 .PHONY: test-sim sim
 sim: test-sim
-test-sim: need-go ## every interleaving of the use cases within a bound, and every planted mistake caught: 2 min
+test-sim: need-go ## every interleaving of the use cases within a bound, and every planted mistake caught: 3 min
 	@tools/lane sim $(ARGS)
 
 .PHONY: sim-four
-sim-four: need-go ## every interleaving of any four operations, one of which waits for the others: 10 min
+sim-four: need-go ## any four operations at once, from every start and to the end: 10 min
 	@tools/lane sim-four $(ARGS)
 
 .PHONY: test-emulator

@@ -17,3 +17,9 @@ var four = []wanted{{name: "four", bound: budget{Operations: 4, Preempt: 1}}}
 func TestFour_NothingBreaksAmongAnyFourOperations(t *testing.T) {
 	searchAll(t, four, time.Time{})
 }
+
+// Nor among four of kinds that belong together, of which two wait, from all starts
+// that concern them.
+func TestFour_NothingBreaksAmongKindsThatBelongTogether(t *testing.T) {
+	searchAll(t, groups, time.Time{})
+}

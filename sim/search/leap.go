@@ -312,9 +312,9 @@ func (x *search) line(label string, from *place, note string, to *place) string 
 		return ""
 	}
 	if at := strings.LastIndex(label, placeMark); at >= 0 && from.ask.unseen() {
-		return fmt.Sprintf("%s; %s%s%d\n", label[:at], from.ask.short, placeMark, to.id)
+		return fmt.Sprintf("%s; %s%s%d\n", label[:at], x.book.named(from.ask).short, placeMark, to.id)
 	}
-	return fmt.Sprintf("%s%s: %s%s%s%d\n", label, from.call.name, from.ask.short, note, placeMark, to.id)
+	return fmt.Sprintf("%s%s: %s%s%s%d\n", label, from.call.name, x.book.named(from.ask).short, note, placeMark, to.id)
 }
 
 // retell makes the lines of a trace of the labels of leaps, and says which kinds

@@ -15,10 +15,12 @@ type memory struct {
 	items, letters, machines map[uint32]*form
 	// states that are known to settle, by their shapes
 	settled map[uint64]bool
+	// and those that are known to once their machines have said all they had to
+	settles map[uint64]bool
 }
 
 func newMemory() memory {
-	return memory{map[moving]*move{}, map[uint32]uint32{}, map[uint32]*form{}, map[uint32]*form{}, map[uint32]*form{}, map[uint64]bool{}}
+	return memory{map[moving]*move{}, map[uint32]uint32{}, map[uint32]*form{}, map[uint32]*form{}, map[uint32]*form{}, map[uint64]bool{}, map[uint64]bool{}}
 }
 
 // moving is one thing that a machine may do.

@@ -50,7 +50,7 @@ type program struct {
 
 // maxParked bounds how many calls wait with their goroutine for a next answer;
 // others are run again from their beginning when one comes.
-const maxParked = 3000
+const maxParked = 6000
 
 func newProgram(b *book) *program {
 	return &program{b: b, roots: map[string]*place{}}
@@ -98,7 +98,7 @@ func (p *program) learn(at *place, a answer) *place {
 	if run == nil {
 		p.replays++
 		run = p.begin(at.call, history(at))
-		if e := <-run.events; e.ask == nil || e.ask.text != at.ask.text {
+		if e := <-run.events; e.ask == nil || p.b.named(e.ask).text != p.b.named(at.ask).text {
 			panic(fmt.Sprintf("search: %s is no function of its answers: it asked %s, and then %s", at.call.name, at.ask.text, e.text()))
 		}
 	}
@@ -156,7 +156,7 @@ type event struct {
 
 func (e event) text() string {
 	if e.ask != nil {
-		return e.ask.text
+		return e.ask.text // a replay has named it
 	}
 	return fmt.Sprintf("nothing (%v %s)", e.err, e.panics)
 }
@@ -216,10 +216,9 @@ func (r *runner) ask(q *request) answer {
 	if r.reply != nil {
 		return r.reply(q)
 	}
-	q.name(r.b)
 	var a answer
 	if len(r.known) > 0 {
-		if was := r.known[0].parent.ask; was.text != q.text {
+		if was := r.b.named(r.known[0].parent.ask); was.text != r.b.named(q).text {
 			panic(fmt.Sprintf("search: %s is no function of its answers: %s was %s", r.call.name, q.text, was.text))
 		}
 		a, r.known = r.known[0].answer, r.known[1:]

@@ -57,6 +57,14 @@ type write struct {
 // unseen requests have no effect that another use case could see.
 func (q *request) unseen() bool { return q.verb >= commands }
 
+// named is the request with its names, which are seldom asked for.
+func (b *book) named(q *request) *request {
+	if q.text == "" {
+		q.name(b)
+	}
+	return q
+}
+
 func (q *request) name(b *book) {
 	var names []string
 	for _, k := range q.keys {

@@ -47,24 +47,29 @@ func (x *search) settle(s *state, trace func(string)) string {
 				return "(while settling) " + bad
 			}
 		}
-		if bad := f.minute(); bad != "" {
-			return "(while settling) " + bad
+		on = append(on, x.shape(f.s))
+		known := f.known(on, round)
+		if !known {
+			if bad := f.minute(); bad != "" {
+				return "(while settling) " + bad
+			}
+			stuck = x.stuck(f.s)
 		}
-		if stuck = x.stuck(f.s); stuck == "" {
+		if known || stuck == "" {
 			for _, shape := range on {
-				x.memory.settled[shape] = true
+				x.memory.settles[shape] = true
 			}
 			return ""
 		}
-		if trace == nil && round < rounds/2 { // what a state like this one comes to is known
-			shape := x.shape(f.s)
-			if x.memory.settled[shape] {
-				return ""
-			}
-			on = append(on, shape)
-		}
 	}
 	return "QUIET " + stuck
+}
+
+// known says whether it is known that the newest of some shapes settles: it is one
+// of a state in which the machines have just said all they have to say. From when
+// on an operator may have spoken, nothing is taken for known.
+func (f *fair) known(on []uint64, round int) bool {
+	return f.trace == nil && round < rounds/2 && f.x.memory.settles[on[len(on)-1]]
 }
 
 // operator says, half-way, that the dead machines are off which hold tasks that

@@ -133,7 +133,7 @@ func (x *search) proceed(s *state, i int, name string, out emit) {
 		if !x.telling {
 			return ""
 		}
-		return name + ": " + q.short + note
+		return name + ": " + x.book.named(q).short + note
 	}
 	x.answer(s, i, s.items, say(""), out, "")
 	if q.verb == commit {
@@ -196,7 +196,7 @@ func (x *search) answer(s *state, i int, index []uint32, label string, out emit,
 	for bad == "" && n.runs[i].at.ask != nil && n.runs[i].at.ask.unseen() {
 		x.kill(n, i, func(_ string, next *state, broken string) { out(label+", then crash", next, broken) })
 		if x.telling {
-			label += "; " + n.runs[i].at.ask.short
+			label += "; " + x.book.named(n.runs[i].at.ask).short
 		}
 		bad = x.perform(n, i, n.items, "")
 	}
