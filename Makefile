@@ -46,7 +46,7 @@ test-race: need-go need-cc ## the same of the concurrent rooms, under the race d
 
 .PHONY: test-sim sim
 sim: test-sim
-test-sim: need-go ## every interleaving of the use cases within a bound, and every planted mistake caught: 3 min
+test-sim: need-go ## every interleaving of the use cases within a bound, 200 seeds of the whole system, every planted mistake caught: 6 min
 	@tools/lane sim $(ARGS)
 
 .PHONY: sim-four
@@ -79,7 +79,7 @@ test-localstack: need-docker need-busybox $(if $(filter endpoint aws,$(LONGSHORE
 	@tools/lane localstack $(ARGS)
 
 .PHONY: soak
-soak: need-docker need-busybox need-cc tools-python tools-node build-here ## the long forms: many random walks, a quarter of an hour of chaos, reports held back for ten minutes
+soak: need-docker need-busybox need-cc tools-python tools-node build-here ## the long forms: many random walks, 5,000 seeds of the whole system, a quarter of an hour of chaos, reports held back for ten minutes
 	@tools/lane soak $(ARGS)
 
 .PHONY: fuzz

@@ -27,6 +27,7 @@ type checks struct {
 	services map[string]*control.Service
 	reaped   map[string][]time.Time // by zone
 	started  map[string]string      // task: its attempt and host that started a container
+	exits    map[string]int         // codes of containers that ended, by task/attempt/container
 	made     int                    // checks
 	commits  int
 }
@@ -34,7 +35,7 @@ type checks struct {
 func newChecks() checks {
 	return checks{
 		tasks: map[string]*control.Task{}, on: map[string]map[string]*control.Task{}, ledgers: map[string]*control.Ledger{}, lives: map[string]*control.Live{},
-		serving: map[string]int{}, lived: map[string]int{}, services: map[string]*control.Service{}, reaped: map[string][]time.Time{}, started: map[string]string{},
+		serving: map[string]int{}, lived: map[string]int{}, services: map[string]*control.Service{}, reaped: map[string][]time.Time{}, started: map[string]string{}, exits: map[string]int{},
 	}
 }
 

@@ -27,11 +27,12 @@ type engine struct {
 
 // box is a container.
 type box struct {
-	seen    agent.Seen
-	memory  int
-	tcp     []int
-	program program
-	runs    int // how often it was started
+	seen      agent.Seen
+	memory    int
+	tcp       []int
+	program   program
+	runs      int  // how often it was started
+	forgotten bool // its agent removed it: its end is known
 }
 
 // program is what a container does.
@@ -98,6 +99,11 @@ func (e *engine) create(spec agent.Spec) (string, error) {
 	e.boxes[spec.ContainerID] = b
 	e.tell(b.seen)
 	return b.seen.RuntimeID, nil
+}
+
+// exitOf is a container's key among those that ended.
+func exitOf(id agent.ContainerID) string {
+	return fmt.Sprintf("%s/%d/%s", id.Task, id.Attempt, id.Container)
 }
 
 // start runs a container that was never started.
@@ -167,6 +173,7 @@ func (e *engine) exit(b *box, code int) {
 		return
 	}
 	b.seen.Running, b.seen.ExitCode, b.seen.FinishedAt = false, &code, e.now()
+	e.h.w.check.exits[exitOf(b.seen.ContainerID)] = code
 	e.h.w.say("%s: %s/%d %s ends with %d", e.h.name, short(b.seen.Task), b.seen.Attempt, b.seen.Container, code)
 	e.tell(b.seen)
 }
@@ -191,6 +198,7 @@ func (e *engine) remove(id agent.ContainerID) error {
 	case b.seen.Running:
 		return fault.New(fault.Conflict, "container %v runs", id)
 	}
+	b.forgotten = true
 	e.lose(b)
 	return nil
 }
@@ -199,6 +207,9 @@ func (e *engine) remove(id agent.ContainerID) error {
 func (e *engine) lose(b *box) {
 	b.runs++ // what it would have ended with is nothing any more
 	delete(e.boxes, b.seen.ContainerID)
+	if !b.forgotten {
+		delete(e.h.w.check.exits, exitOf(b.seen.ContainerID))
+	}
 	gone := b.seen
 	gone.Running, gone.Gone = false, true
 	e.tell(gone)

@@ -13,8 +13,17 @@ import (
 var (
 	seeds    = flag.Uint64("seeds", 200, "how many seeds are run")
 	seedFrom = flag.Uint64("seed-from", 1, "the first of them")
+	dense    = flag.Bool("dense", false, "few hosts, and as many faults")
 	first    = flag.Bool("first", false, "end with the first that goes wrong, and do not show it again")
 )
+
+// sized is the run of a seed.
+func sized(seed uint64) Option {
+	if *dense {
+		return small(seed)
+	}
+	return ordinary(seed)
+}
 
 func init() { debug.SetGCPercent(400) }
 
@@ -35,7 +44,7 @@ func TestSeeds_NothingBreaksAndEverythingComesToRest(t *testing.T) {
 				if enough { // each shows its trace
 					return
 				}
-				r := run(t, ordinary(seed))
+				r := run(t, sized(seed))
 				mu.Lock()
 				sum.Add(r.Figures)
 				mu.Unlock()
@@ -47,7 +56,7 @@ func TestSeeds_NothingBreaksAndEverythingComesToRest(t *testing.T) {
 						t.Errorf("seed %d: %s", seed, r.Wrong)
 						return
 					}
-					rerun(t, ordinary(seed), r.Wrong)
+					rerun(t, sized(seed), r.Wrong)
 				}
 			})
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/longshore-run/longshore/edgeagent/agent"
 	"github.com/longshore-run/longshore/lambdas/control"
 	"github.com/longshore-run/longshore/shared/task"
 )
@@ -50,7 +51,7 @@ func (w *World) stuck() string {
 		}
 		name := short(t.ID)
 		switch {
-		case t.LastStatus == task.Provisioning && room[t.Cluster] && t.Pinned == "" && t.Needs.MemoryMiB <= 16 && len(t.Needs.TCP) == 0:
+		case t.LastStatus == task.Provisioning && room[t.Cluster] && t.Pinned == "" && t.Needs.MemoryMiB <= 16 && len(t.Needs.TCP) == 0 && !w.reserved(t):
 			return fmt.Sprintf("task %s waits though there is room: %s", name, t.WaitingReason)
 		case t.LastStatus == task.Provisioning && t.WaitingReason == "":
 			return "task " + name + " waits and does not say why"
@@ -68,7 +69,21 @@ func (w *World) stuck() string {
 			return fmt.Sprintf("service %s has %d of %d", key, l.Live, s.Desired)
 		}
 	}
-	return ""
+	return w.daemons()
+}
+
+// reserved says whether a task waits behind one that has waited long for more room
+// than there is: that one has what there is.
+func (w *World) reserved(t *control.Task) bool {
+	if t.WaitingReason != "RESERVED" {
+		return false
+	}
+	for _, o := range w.check.tasks {
+		if o.LastStatus == task.Provisioning && o.Cluster == t.Cluster && o.WaitingReason != "RESERVED" {
+			return true
+		}
+	}
+	return false
 }
 
 func (w *World) stuckHost(h *host, room map[string]bool) string {
@@ -115,8 +130,54 @@ func (w *World) runs(t *control.Task) bool {
 	return false
 }
 
+// codes wants every exit code known that a host which lives could tell: also of a
+// task that was closed meanwhile, for its report comes late.
+func (w *World) codes() {
+	for _, id := range w.check.order {
+		t := w.check.tasks[id]
+		if t == nil || t.LastStatus != task.Stopped || t.Instance == "" || !w.byID[t.Instance].lasts() || w.byID[t.Instance].incarnation > 1 {
+			continue
+		}
+		for _, name := range []string{"main", "side"} {
+			code, ended := w.check.exits[exitOf(agent.ContainerID{Task: t.ID, Attempt: t.Attempt, Container: name})]
+			var known *int
+			for _, k := range t.Containers {
+				if k.Name == name {
+					known = k.ExitCode
+				}
+			}
+			if ended && (known == nil || *known != code) {
+				w.fail("EXIT the code %d of %s of task %s/%d on %s is lost: %v, %s", code, name, short(id), t.Attempt, w.hostName(t.Instance), known, t.StoppedReason)
+			}
+			w.check.made++
+		}
+	}
+}
+
+// daemons wants one task of a DAEMON service on every host that takes work.
+func (w *World) daemons() string {
+	for key, s := range w.check.services {
+		if s.Status != control.ServiceActive || s.Strategy != "DAEMON" {
+			continue
+		}
+		on := map[string]int{}
+		for _, t := range w.check.tasks {
+			if t.Service == s.Name && t.Cluster == s.Cluster && t.LastStatus != task.Stopped {
+				on[t.Pinned]++
+			}
+		}
+		for _, h := range w.hosts {
+			if l := w.check.ledgers[h.id]; h.lasts() && l.Cluster == s.Cluster && l.Status == control.Active && on[h.id] != 1 {
+				return fmt.Sprintf("service %s has %d tasks for %s", key, on[h.id], h.name)
+			}
+		}
+	}
+	return ""
+}
+
 // audit is the last word: the books, all of them, add up.
 func (w *World) audit() {
+	w.codes()
 	for _, v := range w.store.Violations() {
 		w.fail("%s", v)
 	}
