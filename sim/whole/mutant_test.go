@@ -34,27 +34,34 @@ func TestMutants_EachIsCaught(t *testing.T) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
-			caught, overlay := plant(t, file)
+			seed, caught, overlay := plant(t, file)
 			binary := filepath.Join(t.TempDir(), "mutant.test")
 			if out, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-tags", "sim", "-overlay", overlay, "-o", binary, ".").CombinedOutput(); err != nil {
 				t.Fatalf("build: %v\n%s", err, out)
 			}
-			out, err := exec.CommandContext(t.Context(), binary, "-test.run", "TestSeeds", "-dense", "-seeds", fmt.Sprint(hunted), "-first").CombinedOutput()
-			if err == nil {
+			hunt := func(from, n string) (string, bool) {
+				out, err := exec.CommandContext(t.Context(), binary, "-test.run", "TestSeeds", "-dense", "-seed-from", from, "-seeds", n, "-first").CombinedOutput()
+				return string(out), err != nil
+			}
+			out, found := hunt(seed, "1") // where it was found last time
+			if !found {
+				out, found = hunt("1", fmt.Sprint(hunted))
+			}
+			if !found {
 				t.Fatalf("%d seeds did not find it", hunted)
 			}
-			found := regexp.MustCompile(`seed \d+: .*`).FindString(string(out))
-			_, what, _ := strings.Cut(found, ": ")
+			line := regexp.MustCompile(`seed \d+: .*`).FindString(out)
+			_, what, _ := strings.Cut(line, ": ")
 			if !slices.ContainsFunc(caught, func(word string) bool { return strings.HasPrefix(what, word) }) {
-				t.Fatalf("caught by %q, not by %v\n%s", found, caught, out[:min(len(out), 2000)])
+				t.Fatalf("caught by %q, not by %v\n%s", line, caught, out[:min(len(out), 2000)])
 			}
-			t.Logf("%s", found)
+			t.Logf("%s", line)
 		})
 	}
 }
 
 // plant writes the changed files, and the overlay that names them.
-func plant(t *testing.T, file string) (caught []string, overlay string) {
+func plant(t *testing.T, file string) (seed string, caught []string, overlay string) {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -62,8 +69,11 @@ func plant(t *testing.T, file string) (caught []string, overlay string) {
 	}
 	head, rest, _ := strings.Cut(string(text), "\n-- ")
 	for line := range strings.Lines(head) {
-		if words := strings.Fields(line); len(words) > 1 && words[0] == "caught" {
+		switch words := strings.Fields(line); {
+		case len(words) > 1 && words[0] == "caught":
 			caught = words[1:]
+		case len(words) > 1 && words[0] == "seed":
+			seed = words[1]
 		}
 	}
 	root, err := filepath.Abs("../..")
@@ -96,5 +106,5 @@ func plant(t *testing.T, file string) (caught []string, overlay string) {
 	if err := os.WriteFile(overlay, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return caught, overlay
+	return seed, caught, overlay
 }
