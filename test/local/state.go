@@ -54,6 +54,13 @@ func (s *Stack) Tick(ctx context.Context) error {
 func (s *Stack) Audit(ctx context.Context) ([]byte, error) { return s.invoke(ctx, "Audit", "{}") }
 
 // invoke calls a function by its name in the outputs and waits for its end.
+// TellReaper gives the reaper an event as a rule does; of EC2's own no emulator
+// takes any.
+func (s *Stack) TellReaper(ctx context.Context, event string) error {
+	_, err := s.invoke(ctx, "Reaper", event)
+	return err
+}
+
 func (s *Stack) invoke(ctx context.Context, name, payload string) ([]byte, error) {
 	out, err := lambda.NewFromConfig(s.Config()).Invoke(ctx, &lambda.InvokeInput{
 		FunctionName: aws.String(s.Outputs[name+"FunctionName"]), Payload: []byte(payload),
