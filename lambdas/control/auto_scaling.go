@@ -199,8 +199,9 @@ func (r *reaping) tellGroups(ctx context.Context) {
 
 // tellGroup says that a LOST instance's host is unhealthy, once in each epoch. The
 // group ends the host, and whatever runs there: so it waits until all is closed
-// that will be, for as long as a task is kept there, and while the zone's brake is
-// engaged: then what is LOST may be our own fault, and no host is to end for it.
+// that will be, for as long as somebody wants a task kept there, and while the zone's
+// brake is engaged: then what is LOST may be our own fault, and no host is to end for
+// it. A task that waits for its end to be confirmed is helped by the host's.
 func (c *Control) tellGroup(ctx context.Context, judged Lease) error {
 	lease, l, brake := &Lease{ID: judged.ID}, &Ledger{ID: judged.ID}, &Brake{Zone: zoneOf(judged)}
 	if err := c.Store.Load(ctx, lease, l, brake); err != nil {
@@ -210,8 +211,11 @@ func (c *Control) tellGroup(ctx context.Context, judged Lease) error {
 		return nil
 	}
 	if lease.Stage != StageLost || lease.Epoch != judged.Epoch || !lease.Sent.Equal(judged.Sent) || lease.GroupTold == lease.Epoch ||
-		l.Version == 0 || l.Status == Inactive || l.neverReturns() || l.Stale > 0 || l.Open > 0 {
+		l.Version == 0 || l.Status == Inactive || l.neverReturns() || l.Stale > 0 {
 		return nil
+	}
+	if waits, err := c.wantedThere(ctx, l); err != nil || waits {
+		return err
 	}
 	found, err := c.Groups.SetUnhealthy(ctx, lease.EC2)
 	if err != nil {
@@ -228,4 +232,26 @@ func (c *Control) tellGroup(ctx context.Context, judged Lease) error {
 		lease.GroupTold = lease.Epoch
 		return []Write{Put(lease)}, nil
 	})
+}
+
+// wantedThere says whether somebody wants a task of a LOST instance to be there when
+// it returns, as far as the index shows all: if not, it is taken for so.
+func (c *Control) wantedThere(ctx context.Context, l *Ledger) (bool, error) {
+	if l.Open == 0 {
+		return false, nil
+	}
+	ids, _, err := c.Store.TaskIDs(ctx, TaskQuery{OnInstance: l.ID}, Page{})
+	if err != nil {
+		return true, fmt.Errorf("list the open tasks of instance %s: %w", l.ID, err)
+	}
+	tasks := tasksOf(ids)
+	if err := load(ctx, c.Store, tasks); err != nil {
+		return true, fmt.Errorf("load the tasks of instance %s: %w", l.ID, err)
+	}
+	open := slices.DeleteFunc(tasks, func(t *Task) bool { return !t.LastStatus.Open() || t.Instance != l.ID })
+	policies, err := c.policiesOf(ctx, open)
+	if err != nil || len(open) < l.Open {
+		return true, err
+	}
+	return slices.ContainsFunc(open, func(t *Task) bool { p := policies.of(t); return p.asked || !p.confirmed }), nil
 }

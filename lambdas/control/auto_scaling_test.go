@@ -110,6 +110,38 @@ func hidden(w *controltest.World, e *edge) {
 	w.Put(&l)
 }
 
+// A singleton has to have ended before another begins: its host's end is what says so.
+func TestTellGroups_TheEndOfTheHostEndsWhatWaitsForIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		tags map[string]string
+		told int
+	}{
+		"kept until its end is confirmed": {map[string]string{"longshore:replaceAfter": "confirmed"}, 1},
+		"kept because its owner wants it": {map[string]string{"longshore:onDisconnect": "keep"}, 0},
+		"kept for both":                   {map[string]string{"longshore:replaceAfter": "confirmed", "longshore:onDisconnect": "keep"}, 0},
+		"one of each":                     {nil, 0},
+	} {
+		w := controltest.NewWorld(t)
+		e, g := onHost(t, w), grouped(w)
+		tagged := func(tags map[string]string) string { return e.running(func(k *control.Task) { k.Tags = tags }) }
+		var job string
+		if c.tags != nil {
+			job = tagged(c.tags)
+		} else {
+			job = tagged(map[string]string{"longshore:replaceAfter": "confirmed"})
+			tagged(map[string]string{"longshore:onDisconnect": "keep"})
+		}
+		minutes(t, w, 20)
+		if got := g.Unhealthy(); len(got) != c.told || w.Task(job).LastStatus != task.Running {
+			t.Errorf("%s: told %v, %+v", name, got, w.Task(job))
+		}
+		says(t, w, "terminated")
+		if got := w.Task(job); got.LastStatus != task.Stopped || got.StoppedReason != "Host EC2 (instance i-0abc) terminated." {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
 func TestTellGroups_ACallThatFailsIsMadeAgainAndFailsNoRun(t *testing.T) {
 	w := controltest.NewWorld(t)
 	e, g := onHost(t, w), grouped(w)

@@ -15,7 +15,9 @@ type policy struct {
 	keeps bool
 	// confirmed: it is kept until its end is confirmed, however long that takes.
 	confirmed bool
-	keepFor   time.Duration
+	// asked: its owner wants it to outlive the instance's being LOST in any case.
+	asked   bool
+	keepFor time.Duration
 }
 
 // until is when a kept task is ended: zero for not by time, and at once if it is
@@ -68,7 +70,8 @@ func (p *policies) of(t *Task) policy {
 		return cmp.Or(t.Tags[tag], service[tag], p.clusters[t.Cluster].Tags[tag])
 	}
 	out := policy{confirmed: value(replaceAfterTag) == afterConfirmed, keepFor: p.keepFor}
-	out.keeps = out.confirmed || value(disconnectTag) == onDisconnectKeep
+	out.asked = value(disconnectTag) == onDisconnectKeep
+	out.keeps = out.confirmed || out.asked
 	if d, err := time.ParseDuration(value(keepForTag)); err == nil {
 		out.keepFor = d
 	}
