@@ -76,9 +76,10 @@ func (c *Control) ours(group string) bool {
 	})
 }
 
-// hold takes a termination that waits. One that was answered is not asked again.
+// hold takes a termination that waits. One that was answered is not asked again,
+// and one from before the last, delivered late, does not take its place.
 func (x *Leaving) hold(h Hook) {
-	if x.Hook != nil && x.Hook.Token == h.Token && x.Hook.Group == h.Group {
+	if x.Hook != nil && !h.At.After(x.Hook.At) {
 		return
 	}
 	x.Hook, x.Overruled = &h, false

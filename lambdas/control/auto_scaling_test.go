@@ -26,8 +26,10 @@ func TestGroups_InMemoryPassTheSuite(t *testing.T) {
 	})
 }
 
+// termination is one that begins as long after all others as its token says.
 func termination(token string) control.Hook {
-	return control.Hook{Group: "web-1", Name: "longshore", Token: token, EC2: "i-0abc"}
+	n := time.Duration(token[1]-'0') * time.Minute
+	return control.Hook{Group: "web-1", Name: "longshore", Token: token, EC2: "i-0abc", At: time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC).Add(n)}
 }
 
 func TestTellGroups_AHostIsToldUnhealthyOnceItsInstanceIsLostAndClosed(t *testing.T) {
@@ -228,6 +230,24 @@ func TestTermination_IsAnsweredWhenTheInstanceIsDrained(t *testing.T) {
 	minutes(t, w, 11, e.id) // it was not terminated: a warm pool has it
 	if l := w.Ledger(e.id); l.Status != control.Active || l.Leaving != nil || w.Lease(e.id).Draining {
 		t.Errorf("%+v", l)
+	}
+}
+
+func TestTermination_AnEarlierOneThatComesLateDoesNotTakeItsPlace(t *testing.T) {
+	w := controltest.NewWorld(t)
+	e, g := onHost(t, w), grouped(w)
+	job := e.running()
+	g.Hold(termination("t2")) // its first went into a warm pool, long ago
+	for _, token := range []string{"t2", "t1"} {
+		if err := w.IngestTermination(ctx, termination(token)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	minutes(t, w, 1, e.id)
+	e.reports(job, 1, task.Stopped)
+	minutes(t, w, 1, e.id)
+	if got := g.Continued(); len(got) != 1 || got[0] != "t2" {
+		t.Errorf("answered %v", got)
 	}
 }
 

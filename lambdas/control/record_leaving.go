@@ -45,6 +45,8 @@ type Hook struct {
 	Name  string `json:"name"`
 	Token string `json:"token"`
 	EC2   string `json:"ec2"`
+	// At is when it began; of two the later is the one that waits.
+	At time.Time `json:"at,omitzero"`
 	// AnsweredAt is when it was answered, or was found to be over.
 	AnsweredAt time.Time `json:"answeredAt,omitzero"`
 }
@@ -125,7 +127,7 @@ func (h *Hook) same(o *Hook) bool {
 	if h == nil || o == nil {
 		return h == o
 	}
-	return h.Group == o.Group && h.Name == o.Name && h.Token == o.Token && h.EC2 == o.EC2 && h.AnsweredAt.Equal(o.AnsweredAt)
+	return h.At.Equal(o.At) && h.Group == o.Group && h.Name == o.Name && h.Token == o.Token && h.EC2 == o.EC2 && h.AnsweredAt.Equal(o.AnsweredAt)
 }
 
 func (x *Leaving) same(o *Leaving) bool {

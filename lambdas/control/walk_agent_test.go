@@ -14,6 +14,8 @@ type peer struct {
 	*machine.Machine
 	w  *walk
 	in []wire.Message
+	// notice is what it sees of its host's end.
+	notice *wire.Notice
 }
 
 func (m *peer) sender() control.Sender {
@@ -43,7 +45,11 @@ func (m *peer) say(all ...wire.Message) {
 	}
 }
 
-func (m *peer) beat() { m.say(m.Beat()) }
+func (m *peer) beat() {
+	b := m.Beat()
+	b.(*wire.Heartbeat).Notice = m.notice
+	m.say(b)
+}
 
 func (m *peer) register() { m.say(m.Register()) }
 

@@ -11,6 +11,7 @@ import (
 
 // settle runs everything fairly, and then nothing may be stuck.
 func (w *walk) settle() {
+	w.goOn()
 	w.rounds(30)
 	w.Clock.Move(keptAtMost)
 	w.rounds(12) // also of our own outage, that a clock which jumps looks like
@@ -127,6 +128,7 @@ func (w *walk) settled() {
 			}
 		}
 	}
+	w.settledHosts()
 	for id, t := range tasks {
 		switch {
 		case t.LastStatus == task.Provisioning && room > 0:

@@ -42,6 +42,8 @@ type walk struct {
 	starts   map[string]int
 	known    map[string]control.Task
 	trace    []string
+	group    *controltest.Groups
+	held     []control.Hook // terminations that the group held
 }
 
 type letter struct {
@@ -76,6 +78,7 @@ func newWalk(t *testing.T, seed uint64) *walk {
 	for _, name := range []string{"i", "j"} {
 		w.machines = append(w.machines, &peer{Machine: machine.New(name, walkRoom*walkMemory), w: w})
 	}
+	w.hosts()
 	return w
 }
 
@@ -214,8 +217,10 @@ func (w *walk) step() {
 		m.repeat()
 	case n < 940:
 		w.tick(true)
-	case n < 950:
+	case n < 945:
 		w.expire()
+	case n < 952:
+		w.host(m)
 	case n < 965:
 		w.serve(true)
 	case n < 967:

@@ -2,6 +2,7 @@ package controltest
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 
@@ -28,10 +29,11 @@ func NewGroups(calls *Calls, members ...string) *Groups {
 	return &Groups{calls: calls, members: members, waiting: map[string]control.Hook{}}
 }
 
-// Hold begins a termination.
+// Hold begins a termination. An instance is terminated once at a time.
 func (g *Groups) Hold(h control.Hook) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	maps.DeleteFunc(g.waiting, func(_ string, other control.Hook) bool { return other.EC2 == h.EC2 })
 	g.waiting[h.Token] = h
 }
 
@@ -54,6 +56,13 @@ func (g *Groups) Unhealthy() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return slices.Clone(g.unhealthy)
+}
+
+// Waiting lists the tokens that wait for an answer.
+func (g *Groups) Waiting() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Sorted(maps.Keys(g.waiting))
 }
 
 // Continued lists the tokens that were answered, each time one was waiting.

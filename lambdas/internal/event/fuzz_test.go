@@ -172,7 +172,7 @@ func FuzzEvent(f *testing.F) {
 		`{"source":"longshore.restore","time":"2026-01-02T03:04:05Z"}`,
 		`{"source":"longshore.restore"}`,
 		`{"source":"aws.ec2","detail-type":"EC2 Spot Instance Interruption Warning","time":"2026-01-02T03:04:05Z","detail":{"instance-id":"i-0123456789abcdef0","instance-action":"stop"}}`,
-		`{"source":"aws.autoscaling","detail-type":"EC2 Instance-terminate Lifecycle Action","detail":{"LifecycleActionToken":"t","AutoScalingGroupName":"g","LifecycleHookName":"h","EC2InstanceId":"i-1"}}`,
+		`{"source":"aws.autoscaling","detail-type":"EC2 Instance-terminate Lifecycle Action","time":"2026-01-02T03:04:05Z","detail":{"LifecycleActionToken":"t","AutoScalingGroupName":"g","LifecycleHookName":"h","EC2InstanceId":"i-1"}}`,
 	} {
 		f.Add([]byte(s))
 	}
@@ -198,7 +198,7 @@ func FuzzEvent(f *testing.F) {
 			}
 		}
 		for _, k := range h.hooks {
-			if k.Group == "" || k.Name == "" || k.Token == "" || k.EC2 == "" {
+			if k.Group == "" || k.Name == "" || k.Token == "" || k.EC2 == "" || k.At.IsZero() {
 				t.Fatalf("%+v", k)
 			}
 		}

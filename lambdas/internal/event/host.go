@@ -44,8 +44,8 @@ func termination(e events.CloudWatchEvent) (h control.Hook, err error) {
 	if err := json.Unmarshal(e.Detail, &detail); err != nil {
 		return h, fault.Malformed(err, "decode the detail of a lifecycle action")
 	}
-	if detail.Token == "" || detail.Group == "" || detail.Hook == "" || detail.Instance == "" {
-		return h, fault.Field("detail", "must have LifecycleActionToken, AutoScalingGroupName, LifecycleHookName and EC2InstanceId")
+	if detail.Token == "" || detail.Group == "" || detail.Hook == "" || detail.Instance == "" || e.Time.IsZero() {
+		return h, fault.Field("detail", "must have LifecycleActionToken, AutoScalingGroupName, LifecycleHookName, EC2InstanceId and time")
 	}
-	return control.Hook{Group: detail.Group, Name: detail.Hook, Token: detail.Token, EC2: detail.Instance}, nil
+	return control.Hook{Group: detail.Group, Name: detail.Hook, Token: detail.Token, EC2: detail.Instance, At: e.Time}, nil
 }

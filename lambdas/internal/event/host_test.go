@@ -53,7 +53,7 @@ func TestReaper_HearsOfHostsThatAreAboutToGo(t *testing.T) {
 		}
 	}
 	if !reflect.DeepEqual(c.warnings, []control.Interruption{{EC2InstanceID: "i-1", Action: "terminate", At: at}}) ||
-		!reflect.DeepEqual(c.hooks, []control.Hook{{Group: "my-asg", Name: "longshore", Token: "87654321", EC2: "i-1"}}) ||
+		!reflect.DeepEqual(c.hooks, []control.Hook{{Group: "my-asg", Name: "longshore", Token: "87654321", EC2: "i-1", At: at}}) ||
 		c.ticks != 0 || len(c.states) != 0 || n["UndecodableMessages"] != float64(len(bad)) {
 		t.Errorf("%+v, %v", c, n)
 	}
