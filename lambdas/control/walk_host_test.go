@@ -2,6 +2,7 @@ package control_test
 
 import (
 	"fmt"
+	"testing"
 	"time"
 
 	"github.com/longshore-run/longshore/lambdas/control"
@@ -36,6 +37,7 @@ func (w *walk) host(m *peer) {
 		err := w.IngestInterruption(ctx, control.Interruption{EC2InstanceID: m.Name, At: w.Clock.Now()})
 		w.say("EC2 warns of %s: %v", m.Name, err)
 	case n < 6:
+		w.Clock.Move(time.Second) // no two begin at once
 		h := control.Hook{Group: "web", Name: "longshore", Token: fmt.Sprint("t", w.NewID()), EC2: m.Name, At: w.Clock.Now()}
 		w.group.Hold(h)
 		w.held = append(w.held, h)
@@ -64,6 +66,9 @@ func (w *walk) goOn() {
 
 // settledHosts: nobody waits for an answer, and what goes on is used again.
 func (w *walk) settledHosts() {
+	if w.group == nil {
+		return
+	}
 	if left := w.group.Waiting(); len(left) > 0 {
 		w.fail("QUIET terminations wait for ever: %v", left)
 	}
@@ -71,5 +76,28 @@ func (w *walk) settledHosts() {
 		if l := w.Ledger(m.ID); m.Host && (l.Status != control.Active || l.Leaving != nil || w.Lease(m.ID).Draining) {
 			w.fail("QUIET %s goes on and is %s for %+v", m.Name, l.Status, l.Leaving)
 		}
+	}
+}
+
+func TestWalk_HostsThatAreAboutToGoAreDrainedAnsweredForAndUsedAgain(t *testing.T) {
+	answered := 0
+	for n := range uint64(max(2, *walks/2)) {
+		t.Run(fmt.Sprint("seed ", *walkFrom+n), func(t *testing.T) {
+			w := newWalk(t, *walkFrom+n)
+			w.hosts()
+			for range walkSteps {
+				w.step()
+				w.check()
+				if t.Failed() {
+					w.fail("a commit broke an invariant")
+				}
+			}
+			w.settle()
+			w.settled()
+			answered += len(w.group.Continued())
+		})
+	}
+	if answered == 0 {
+		t.Error("no walk met a termination that was answered")
 	}
 }

@@ -42,8 +42,8 @@ type walk struct {
 	starts   map[string]int
 	known    map[string]control.Task
 	trace    []string
-	group    *controltest.Groups
-	held     []control.Hook // terminations that the group held
+	group    *controltest.Groups // nil: nothing takes hosts away
+	held     []control.Hook      // terminations that the group held
 }
 
 type letter struct {
@@ -78,7 +78,6 @@ func newWalk(t *testing.T, seed uint64) *walk {
 	for _, name := range []string{"i", "j"} {
 		w.machines = append(w.machines, &peer{Machine: machine.New(name, walkRoom*walkMemory), w: w})
 	}
-	w.hosts()
 	return w
 }
 
@@ -191,6 +190,10 @@ func (w *walk) expire() {
 
 func (w *walk) step() {
 	m := w.machines[w.random.IntN(len(w.machines))]
+	if w.group != nil && w.chance(3) {
+		w.host(m)
+		return
+	}
 	switch n := w.random.IntN(1000); {
 	case n < 50:
 		w.runTask()
@@ -217,10 +220,8 @@ func (w *walk) step() {
 		m.repeat()
 	case n < 940:
 		w.tick(true)
-	case n < 945:
+	case n < 950:
 		w.expire()
-	case n < 952:
-		w.host(m)
 	case n < 965:
 		w.serve(true)
 	case n < 967:
