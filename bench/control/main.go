@@ -20,6 +20,9 @@ func main() {
 	}
 }
 
+// leastInstances are as many as the lines are measured with.
+const leastInstances = 300
+
 // size is how large an installation is: of the tasks one in fifty waits.
 type size struct {
 	Instances int `json:"instances"`
@@ -39,6 +42,7 @@ func run(args []string, out io.Writer) error {
 	format := flags.String("o", "table", "table or json")
 	instances := flags.Int("instances", 1000, "how many at the least; ten times as many at the most")
 	tasks := flags.Int("tasks", 10_000, "how many at the least; ten times as many at the most")
+	counts := flags.Bool("counts", true, "measure the use cases")
 	placement := flags.Bool("placement", false, "also the placement function, beside swarmkit's scheduler (in the project's folder; compiles for some minutes at first)")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -46,8 +50,24 @@ func run(args []string, out io.Writer) error {
 	if *format != "table" && *format != "json" || flags.NArg() > 0 {
 		return fmt.Errorf("-o is table or json, and nothing else follows")
 	}
+	if *instances < leastInstances || *tasks < *instances {
+		return fmt.Errorf("-instances is %d or more, -tasks no fewer", leastInstances)
+	}
+	if *counts {
+		if err := measureAll(out, *instances, *tasks, *format == "json"); err != nil {
+			return err
+		}
+	}
+	if *placement {
+		return comparePlacement(out)
+	}
+	return nil
+}
+
+// measureAll measures four sizes and prints them.
+func measureAll(out io.Writer, instances, tasks int, asJSON bool) error {
 	var results []result
-	for _, s := range []size{{*instances, *tasks}, {10 * *instances, *tasks}, {*instances, 10 * *tasks}, {10 * *instances, 10 * *tasks}} {
+	for _, s := range []size{{instances, tasks}, {10 * instances, tasks}, {instances, 10 * tasks}, {10 * instances, 10 * tasks}} {
 		fmt.Fprintf(os.Stderr, "bench-control: %s …\n", s)
 		lines, err := measure(s)
 		if err != nil {
@@ -55,7 +75,7 @@ func run(args []string, out io.Writer) error {
 		}
 		results = append(results, result{s, lines})
 	}
-	if *format == "json" {
+	if asJSON {
 		e := json.NewEncoder(out)
 		e.SetIndent("", "  ")
 		return e.Encode(results)
@@ -68,8 +88,5 @@ func run(args []string, out io.Writer) error {
 	printGrowth(out, results[0].Lines, results[1].Lines, results[2].Lines)
 	fmt.Fprintln(out, "\n== a month of an idle installation, by the counts above (docs/design/cost.md)")
 	printMonth(out, results)
-	if *placement {
-		return comparePlacement(out)
-	}
 	return nil
 }

@@ -129,25 +129,21 @@ func (b *bench) reportsOf(what string, hosts []*host) {
 }
 
 func (b *bench) admission() {
-	pass := func(what string, tasks, memory int, named bool) {
+	pass := func(what string, tasks, memory int) {
 		ids, err := b.wait(tasks, memory)
 		if b.fail(err) {
 			return
 		}
-		k := control.Kick{Cluster: cluster}
-		if named {
-			k.Tasks = ids
-		}
-		b.one(what, 1, func(ctx context.Context) error { return b.Admit(ctx, k) })
+		b.one(what, 1, func(ctx context.Context) error { return b.Admit(ctx, control.Kick{Cluster: cluster, Tasks: ids}) })
 	}
-	pass("", 1, 64, true) // warms up
+	pass("", 1, 64) // warms up
 	b.lines = b.lines[:len(b.lines)-1]
-	pass("admission pass: one task, fits", 1, 64, true)
-	pass("admission pass: ten tasks, fit", 10, 64, true)
-	pass("admission pass: 1000 tasks, fit", 1000, 64, false)
-	pass("admission pass: one task, first that fits nowhere", 1, 1<<21, true)
-	pass("admission pass: one task, like others that wait", 1, 1<<20, true)
-	b.one("admission pass: room on one instance", 1, func(ctx context.Context) error {
+	pass("admission pass: one task, fits", 1, 64)
+	pass("admission pass: ten tasks, fit", 10, 64)
+	pass("admission pass: 100 tasks of ten kicks, fit", 100, 64)
+	pass("admission pass: one task, first that fits nowhere", 1, 1<<21)
+	pass("admission pass: one task, like others that wait", 1, 1<<20)
+	b.one("admission pass: room on one instance, while tasks wait", 1, func(ctx context.Context) error {
 		return b.Admit(ctx, control.Kick{Cluster: cluster, Instance: b.agents[0].id})
 	})
 }
@@ -202,7 +198,7 @@ func (b *bench) reaper() {
 		return b.IngestProbe(ctx, control.Sender{SentAt: b.now}, &wire.Probe{ID: b.queue.last.ID})
 	}
 	b.now = b.now.Add(time.Minute)
-	b.one("sweep: some tasks wait, 500 assigns are sent again", 1, b.Sweep)
+	b.one("sweep: tasks wait, 112 assigns are sent again", 1, b.Sweep)
 	b.settle()
 	b.one("sweep: nothing waits", 1, b.Sweep)
 	for range 3 { // until the watermark has moved and the brakes are set

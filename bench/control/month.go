@@ -49,8 +49,8 @@ func lineOf(lines []line, what string) line {
 
 // instanceMonth is what one more idle instance costs: it polls, beats once a minute,
 // and has its lease looked at. batch is how many beats a function takes at once.
-func instanceMonth(r result, batch float64) []cost {
-	beat, tenth, reaper := lineOf(r.Lines, lineBeat), lineOf(r.Lines, lineTenth), lineOf(r.Lines, lineReaper)
+func instanceMonth(few, many result, batch float64) []cost {
+	beat, tenth := lineOf(many.Lines, lineBeat), lineOf(many.Lines, lineTenth)
 	const m = minutesAMonth
 	return []cost{
 		{"polls of the command queue", m * pollsAMinute, priceSQS},
@@ -61,14 +61,14 @@ func instanceMonth(r result, batch float64) []cost {
 		{"write units: the lease, and each tenth beat", m * (0.9*beat.Write + 0.1*tenth.Write), priceWrite},
 		{"read units of each tenth beat", m * (0.9*beat.Read + 0.1*tenth.Read), priceRead},
 		{"messages sent by each tenth beat", m * (0.9*beat.Sends + 0.1*tenth.Sends), priceSQS},
-		{"its share of the reaper's scan, read units", m * reaper.Read / float64(r.Instances), priceRead},
+		{"its share of the reaper's scan, read units", m * leaseUnits(few, many), priceRead},
 	}
 }
 
 // installationMonth is what is paid whatever the number of instances: who waits is
 // waited for, and the reaper runs each minute.
-func installationMonth(r result) []cost {
-	reaper, probe := lineOf(r.Lines, lineReaper), lineOf(r.Lines, lineProbe)
+func installationMonth(few, many result) []cost {
+	reaper, probe := lineOf(few.Lines, lineReaper), lineOf(few.Lines, lineProbe)
 	const m = minutesAMonth
 	return []cost{
 		{"polls of Lambda on three standard queues", m * pollsAMinute * pollers * standardQueues, priceSQS},
@@ -77,25 +77,24 @@ func installationMonth(r result) []cost {
 		{"their seconds of computing, half a GB each", m * callSeconds * (reaper.Requests + reaper.Sends + probe.Requests), functionGB * priceGBSecond},
 		{"their messages", m * (reaper.Sends + 2), priceSQS},
 		{"their write units", m * (reaper.Write + probe.Write), priceWrite},
-		{"their read units, less the scan of leases", m * (reaper.Read + probe.Read - scanUnits(r)), priceRead},
+		{"their read units, less the scan of leases", m * (reaper.Read + probe.Read - float64(few.Instances)*leaseUnits(few, many)), priceRead},
 	}
 }
 
-// scanUnits are about the read units of the leases of all instances, 4 KB each.
-func scanUnits(r result) float64 {
-	const leaseBytes = 420
-	return float64(r.Instances) * leaseBytes / 4096
+// leaseUnits are the read units that one more lease adds to a run of the reaper.
+func leaseUnits(few, many result) float64 {
+	return (lineOf(many.Lines, lineReaper).Read - lineOf(few.Lines, lineReaper).Read) / float64(many.Instances-few.Instances)
 }
 
 func printMonth(out io.Writer, results []result) {
-	big := results[len(results)-1]
+	few, many := results[0], results[1]
 	for _, part := range []struct {
 		title string
 		costs []cost
 	}{
-		{"an instance (of many: ten beats a call)", instanceMonth(big, 10)},
-		{"an instance alone (each beat is a call)", instanceMonth(results[0], 1)},
-		{"an installation, beside its instances", installationMonth(results[0])},
+		{"an instance (of many: ten beats a call)", instanceMonth(few, many, 10)},
+		{"an instance alone (each beat is a call)", instanceMonth(few, many, 1)},
+		{"an installation, beside its instances", installationMonth(few, many)},
 	} {
 		fmt.Fprintf(out, "\n%s: $%.3f a month\n", part.title, sum(part.costs))
 		table(out, func(w io.Writer) {

@@ -35,9 +35,9 @@ func TestMonth_OfAnIdleInstanceIsWhatTheCountsComeTo(t *testing.T) {
 		costs       []cost
 		least, most float64
 	}{
-		{"an instance of many", instanceMonth(many, 10), 0.08, 0.13},
-		{"an instance whose beats each make a call", instanceMonth(many, 1), 0.10, 0.17},
-		{"an installation beside its instances", installationMonth(few), 0.5, 2.5},
+		{"an instance of many", instanceMonth(few, many, 10), 0.08, 0.13},
+		{"an instance whose beats each make a call", instanceMonth(few, many, 1), 0.10, 0.17},
+		{"an installation beside its instances", installationMonth(few, many), 0.5, 2.5},
 	} {
 		if got := sum(c.costs); got < c.least || got > c.most {
 			t.Errorf("%s: $%.3f a month, want $%.2f to $%.2f: %+v", c.what, got, c.least, c.most, c.costs)

@@ -55,13 +55,16 @@ func matches(q control.TaskQuery, t *control.Task) bool {
 
 // show makes the indexes show an item as it is now.
 func (s *Store) show(k key) {
+	it, ok := s.items[k]
+	if ok && slices.Equal(s.indexed[k], it.rows) { // as most writes leave them
+		return
+	}
 	for _, r := range s.indexed[k] {
 		rows := s.lists[r.list]
 		if at, ok := slices.BinarySearchFunc(rows, r, bySort); ok {
 			s.lists[r.list] = slices.Delete(rows, at, at+1)
 		}
 	}
-	it, ok := s.items[k]
 	if !ok {
 		delete(s.indexed, k)
 		return
