@@ -86,6 +86,10 @@ soak: need-docker need-busybox need-cc tools-python tools-node build-here ## the
 fuzz: need-go ## every decoder, FUZZTIME (10s) each; ARGS=wire for some of them
 	@tools/fuzz $(ARGS)
 
+.PHONY: bench-control
+bench-control: need-go ## what the control plane costs, to 10,000 instances and 100,000 tasks; placement beside swarmkit's: 5 min
+	@go run ./bench/control -placement $(ARGS)
+
 .PHONY: fmt
 fmt: need-go ## format all Go files
 	@gofmt -w -s $$(git ls-files --cached --others --exclude-standard '*.go')
