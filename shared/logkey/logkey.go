@@ -30,6 +30,7 @@ const (
 	Image       = "image"
 	Duration    = "duration"
 	Error       = "error"
+	Function    = "function"
 	ReadUnits   = "readUnits"
 	WriteUnits  = "writeUnits"
 )

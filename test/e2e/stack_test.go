@@ -22,8 +22,9 @@ import (
 // stack is a local stack of one test, with what the tests say often.
 type stack struct {
 	*local.Stack
-	t   *testing.T
-	ecs *ecs.Client
+	t     *testing.T
+	ecs   *ecs.Client
+	reads *ecs.Client // another function's, if a test sets it: what it asks is not counted
 }
 
 // up brings a stack up for one test; at its end the books are audited, and it is
