@@ -1,6 +1,7 @@
 package control_test
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/longshore-run/longshore/lambdas/control"
@@ -18,7 +19,7 @@ func FuzzFrom(f *testing.F) {
 		if err == nil && token != "" && control.PageToken(control.ClusterList, from) != token {
 			t.Fatalf("%q is no token of the list, and begins at %q", token, from)
 		}
-		if e, ok := err.(*fault.Error); err != nil && (!ok || e.Field != "nextToken") {
+		if e, ok := errors.AsType[*fault.Error](err); err != nil && (!ok || e.Field != "nextToken") {
 			t.Fatalf("%T %v", err, err)
 		}
 		if last == "" {

@@ -1,6 +1,7 @@
 package schedule_test
 
 import (
+	"errors"
 	"maps"
 	"strings"
 	"testing"
@@ -71,7 +72,7 @@ func FuzzCheckExpression(f *testing.F) {
 			}
 			return
 		}
-		if e, ok := err.(*fault.Error); !ok || e.Field != "expression" || len(err.Error()) > 1024 {
+		if e, ok := errors.AsType[*fault.Error](err); !ok || e.Field != "expression" || len(err.Error()) > 1024 {
 			t.Fatalf("the error is %T, %d bytes", err, len(err.Error()))
 		}
 	})
