@@ -88,7 +88,7 @@ func (g *stage) report(c *counts, s *samples, l *load, o outcome, told Testimony
   partitions  %v; of the engine's link %v
   links       to AWS %+v
               to the engine %+v
-  functions   %d killed (%v), %d of them in mid-run
+  functions   %d killed (%v); %d invocations ended with their process, some of them with AWS
   AWS         restarted %d times; the reaper was run %d times, %d of them in vain
   instances   %d reaped, %d returned
   tasks       %d accepted (%d tokens used again, service rolled %d times): %d exited (%d of them kept whatever came), %d stopped by users, %d lost (%d of them told late)
