@@ -48,6 +48,11 @@ func TestSeeds_NothingBreaksAndEverythingComesToRest(t *testing.T) {
 				mu.Lock()
 				sum.Add(r.Figures)
 				mu.Unlock()
+				if seed%50 == 0 {
+					if again := run(t, sized(seed)); again.Hash != r.Hash {
+						t.Errorf("seed %d went two ways%s", seed, fork(t, sized(seed)))
+					}
+				}
 				if r.Wrong != "" {
 					mu.Lock()
 					bad++
