@@ -50,7 +50,7 @@ test-sim: need-go ## every interleaving of the use cases within a bound, 200 see
 	@tools/lane sim $(ARGS)
 
 .PHONY: sim-four
-sim-four: need-go ## any four operations at once, from every start and to the end: 10 min
+sim-four: need-go ## any four operations at once, from every start and to the end: a quarter of an hour on two processors
 	@tools/lane sim-four $(ARGS)
 
 .PHONY: test-emulator

@@ -70,8 +70,8 @@ func plainKind(t reflect.Type) bool {
 		if t == timeType {
 			return true
 		}
-		for i := range t.NumField() {
-			if !plainKind(t.Field(i).Type) {
+		for f := range t.Fields() {
+			if !plainKind(f.Type) {
 				return false
 			}
 		}

@@ -105,14 +105,14 @@ func (x *search) alike(s *state, root *place) bool {
 	if root.timed && root.call.at != s.clock {
 		return false
 	}
-	switch root.call.kind {
-	case stop, sweep, closeOlder, endKept, deregister, drain, off, report, refuse:
-		return true
-	case admit:
+	if root.call.kind == admit {
 		return x.admission(s).name == root.call.name
 	}
-	return false
+	return slices.Contains(constant, root.call.kind)
 }
+
+// constant are the kinds whose arguments are in their names, whatever the state.
+var constant = []kind{stop, sweep, closeOlder, endKept, deregister, drain, off, report, refuse}
 
 func sameItems(a, b []uint32) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])

@@ -278,6 +278,7 @@ func (x *search) send(s *state, q *request) {
 		s.withLetter(x.book.letter(letter{to: -1, from: -1, message: q.send[0], sent: s.clock}))
 	case kickAdmission:
 		s.kicked = true
+	case load, commit, renew, taskIDs, instanceIDs, leases, clusters, catalog, kickServices, other:
 	}
 }
 
