@@ -30,7 +30,6 @@ const (
 	Image       = "image"
 	Duration    = "duration"
 	Error       = "error"
-	Function    = "function"
 	ReadUnits   = "readUnits"
 	WriteUnits  = "writeUnits"
 )

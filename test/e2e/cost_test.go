@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
@@ -23,14 +24,11 @@ import (
 	"github.com/longshore-run/longshore/test/local"
 )
 
-// What our programs may call and write for one task that ends by itself
-// (docs/design/cost.md), less the API's part, three calls and seven write units: the
-// emulator puts a function that is called by URL into no log that lies here. It is
-// counted in lambdas/internal/dynamostore.
+// What our programs may call and write for one task that ends by itself (docs/design/cost.md).
 const (
-	mostCallsAlone = 20 - 3
-	mostCallsMany  = 10 - 3
-	mostWriteUnits = 35 - 7
+	mostCallsAlone = 20
+	mostCallsMany  = 10
+	mostWriteUnits = 35
 )
 
 // Programs that a task's life is in the hands of; what else runs meanwhile (the
@@ -40,7 +38,7 @@ const (
 	programReaper = "reaper"
 )
 
-var taskPrograms = []string{"admission", "statechange", programAgent}
+var taskPrograms = []string{"api", "admission", "statechange", programAgent}
 
 // The calls are counted by what watches every AWS client of every program, and
 // logs them at level debug.
@@ -113,7 +111,7 @@ func (b bill) table(tasks int) string {
 func (s *stack) countedRuns(definition string, tasks int) bill {
 	s.t.Helper()
 	for try := 1; ; try++ {
-		before := s.logSizes()
+		begun := time.Now()
 		var wg sync.WaitGroup
 		arns := make([]string, tasks)
 		slots := make(chan struct{}, 8)
@@ -134,7 +132,7 @@ func (s *stack) countedRuns(definition string, tasks int) bill {
 				return !slices.ContainsFunc(out.Tasks, func(k types.Task) bool { return aws.ToString(k.LastStatus) != "STOPPED" })
 			})
 		}
-		all := s.quiet(before, tasks)
+		all := s.quiet(begun, tasks)
 		if len(all[programReaper]) == 0 || try == 4 && tasks > 1 {
 			return all
 		}
@@ -144,11 +142,14 @@ func (s *stack) countedRuns(definition string, tasks int) bill {
 
 // quiet waits until the agent has dropped the acknowledgements, and nothing is
 // called any more.
-func (s *stack) quiet(before map[string]int64, tasks int) (all bill) {
+func (s *stack) quiet(begun time.Time, tasks int) (all bill) {
 	s.t.Helper()
-	last, since := -1.0, time.Now()
+	last, since, looked := -1.0, time.Now(), time.Time{}
 	s.eventually(2*time.Minute, "quiet", func() bool {
-		all = s.calledSince(before)
+		if time.Since(looked) < 500*time.Millisecond { // a look is many calls
+			return false
+		}
+		all, looked = s.calledSince(begun), time.Now()
 		n, _ := all.sum()
 		if n != last {
 			last, since = n, time.Now()
@@ -159,71 +160,65 @@ func (s *stack) quiet(before map[string]int64, tasks int) (all bill) {
 	return all
 }
 
-// logs are the files that the programs log into.
-func (s *stack) logs() []string {
-	files, err := filepath.Glob(filepath.Join(s.Options.Dir, "agents", "*", "log"))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return append(files, filepath.Join(s.Options.Dir, "emulator.log"))
-}
-
-func (s *stack) logSizes() map[string]int64 {
-	sizes := map[string]int64{}
-	for _, file := range s.logs() {
-		if info, err := os.Stat(file); err == nil {
-			sizes[file] = info.Size()
+// calledSince adds up the calls that were logged since then, by the functions and
+// by the agent.
+func (s *stack) calledSince(begun time.Time) bill {
+	s.t.Helper()
+	all := bill{}
+	logs := cloudwatchlogs.NewFromConfig(s.Config())
+	for _, program := range []string{"api", "admission", "statechange", programReaper, "services", "events"} {
+		group := s.Outputs[strings.ToUpper(program[:1])+program[1:]+"LogGroupName"]
+		if group == "" {
+			s.t.Fatalf("no output names the log group of %s: %v", program, s.Outputs)
+		}
+		pages := cloudwatchlogs.NewFilterLogEventsPaginator(logs, &cloudwatchlogs.FilterLogEventsInput{LogGroupName: &group, StartTime: aws.Int64(begun.UnixMilli())})
+		for pages.HasMorePages() {
+			page, err := pages.NextPage(s.t.Context())
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			for _, e := range page.Events {
+				all.add(program, aws.ToString(e.Message), begun)
+			}
 		}
 	}
-	return sizes
-}
-
-// calledSince adds up the calls that were logged beyond some sizes of the logs.
-func (s *stack) calledSince(sizes map[string]int64) bill {
-	all := bill{}
-	for _, file := range s.logs() {
+	agents, err := filepath.Glob(filepath.Join(s.Options.Dir, "agents", "*", "log"))
+	if err != nil || len(agents) == 0 {
+		s.t.Fatalf("the agents' logs: %v, %v", agents, err)
+	}
+	for _, file := range agents {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		for line := range strings.Lines(string(text[sizes[file]:])) {
-			at := strings.IndexByte(line, '{')
-			if at < 0 || !strings.Contains(line, `"`+meter.Message+`"`) {
-				continue
-			}
-			var entry map[string]any
-			if json.NewDecoder(strings.NewReader(line[at:])).Decode(&entry) != nil || entry["msg"] != meter.Message {
-				continue
-			}
-			program := programAgent
-			if f, ok := entry[logkey.Function].(string); ok {
-				program = programOf(f)
-			}
-			if all[program] == nil {
-				all[program] = map[string]*calls{}
-			}
-			operation := fmt.Sprint(entry[logkey.Operation])
-			c := all[program][operation]
-			if c == nil {
-				c = &calls{}
-				all[program][operation] = c
-			}
-			number := func(key string) float64 { n, _ := entry[key].(float64); return n }
-			c.requests += number(logkey.Count)
-			c.readUnits += number(logkey.ReadUnits)
-			c.writeUnits += number(logkey.WriteUnits)
+		for line := range strings.Lines(string(text)) {
+			all.add(programAgent, line, begun)
 		}
 	}
 	return all
 }
 
-// programOf is the program that a function of the stack is: its name ends with it,
-// and with what CloudFormation adds.
-func programOf(function string) string {
-	for _, name := range []string{"readapi", "api", "admission", "statechange", programReaper, "services", "events", "schedule", "audit"} {
-		if strings.Contains(strings.ToLower(function), name) {
-			return name
-		}
+// add takes in a line of a program's log, if it tells of a call since then.
+func (b bill) add(program, line string, begun time.Time) {
+	at := strings.IndexByte(line, '{')
+	var entry map[string]any
+	if at < 0 || json.NewDecoder(strings.NewReader(line[at:])).Decode(&entry) != nil || entry["msg"] != meter.Message {
+		return
 	}
-	return function
+	if when, err := time.Parse(time.RFC3339Nano, fmt.Sprint(entry["time"])); err != nil || when.Before(begun) {
+		return
+	}
+	if b[program] == nil {
+		b[program] = map[string]*calls{}
+	}
+	operation := fmt.Sprint(entry[logkey.Operation])
+	c := b[program][operation]
+	if c == nil {
+		c = &calls{}
+		b[program][operation] = c
+	}
+	number := func(key string) float64 { n, _ := entry[key].(float64); return n }
+	c.requests += number(logkey.Count)
+	c.readUnits += number(logkey.ReadUnits)
+	c.writeUnits += number(logkey.WriteUnits)
 }

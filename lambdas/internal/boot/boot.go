@@ -13,7 +13,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/aws/aws-lambda-go/lambdacontext"
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
@@ -24,7 +23,6 @@ import (
 	"github.com/longshore-run/longshore/lambdas/internal/dynamostore"
 	"github.com/longshore-run/longshore/lambdas/internal/metric"
 	"github.com/longshore-run/longshore/lambdas/internal/sqsqueue"
-	"github.com/longshore-run/longshore/shared/logkey"
 	"github.com/longshore-run/longshore/shared/schema"
 	"github.com/longshore-run/longshore/shared/setting"
 )
@@ -65,7 +63,7 @@ func Start(ctx context.Context, lookup func(string) (string, bool), out io.Write
 	}
 	amazon.HTTPClient = transport.Client{HTTP: amazon.HTTPClient}
 	log := newLog(out, s.LogLevel)
-	amazon.APIOptions = append(amazon.APIOptions, meter.Log(log.With(logkey.Function, lambdacontext.FunctionName))...)
+	amazon.APIOptions = append(amazon.APIOptions, meter.Log(log)...)
 	queue, store := sqsqueue.New(amazon, s), dynamostore.New(amazon, Tables(s), time.Now)
 	return &Function{
 		Setting: s, Log: log, Queue: queue, Store: store, AWS: amazon,
