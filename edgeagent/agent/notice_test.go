@@ -93,6 +93,7 @@ func TestNotice_TheFirstBeatOfANewProcessHasIt(t *testing.T) {
 	bubble(t, func(r *rig) {
 		h := &agenttest.Host{}
 		h.Say(&wire.Notice{Kind: wire.NoticeSpot, Action: "stop"})
+		h.Slow(3 * time.Second)
 		r.host = h
 		r.up()
 		r.pass(time.Minute)

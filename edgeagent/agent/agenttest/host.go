@@ -3,6 +3,7 @@ package agenttest
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/longshore-run/longshore/shared/fault"
 	"github.com/longshore-run/longshore/shared/wire"
@@ -15,6 +16,14 @@ type Host struct {
 	down   bool
 	hang   bool
 	asked  int
+	slow   time.Duration
+}
+
+// Slow makes every answer take that long.
+func (h *Host) Slow(d time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.slow = d
 }
 
 // Say makes the host say what is to come; nil: nothing.
@@ -42,8 +51,12 @@ func (h *Host) Asked() int {
 func (h *Host) Notice(ctx context.Context) (*wire.Notice, error) {
 	h.mu.Lock()
 	h.asked++
-	n, down, hang := h.notice, h.down, h.hang
+	n, down, hang, slow := h.notice, h.down, h.hang, h.slow
 	h.mu.Unlock()
+	select {
+	case <-time.After(slow):
+	case <-ctx.Done():
+	}
 	if hang {
 		<-ctx.Done()
 	}
