@@ -57,9 +57,8 @@ func settingsPage() string {
 	say("")
 	say("| setting | default | what it says |")
 	say("|---|---|---|")
-	t := reflect.TypeFor[setting.Agent]()
-	for i := range t.NumField() {
-		tag := t.Field(i).Tag
+	for field := range reflect.TypeFor[setting.Agent]().Fields() {
+		tag := field.Tag
 		name, def := tag.Get("env"), tag.Get("def")
 		switch {
 		case tag.Get("need") == "true":

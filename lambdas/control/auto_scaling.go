@@ -128,7 +128,7 @@ func (r *reaping) leavings(ctx context.Context) error {
 // one tells it.
 func (c *Control) groupFault(ctx context.Context, err error, about ...any) {
 	c.Metrics.Count(countAutoScalingFaults, 1)
-	c.Log.WarnContext(ctx, "Auto Scaling not told; a later run tells it", append([]any{logkey.Error, err}, about...)...)
+	c.Log.WarnContext(ctx, "the Auto Scaling group is not told; a later run tells it", append([]any{logkey.Error, err}, about...)...)
 }
 
 // answerHook lets a termination go on if the instance is drained, or should have

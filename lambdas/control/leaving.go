@@ -139,7 +139,7 @@ func (c *Control) tellMoved(ctx context.Context, before, after *Ledger) {
 	if after.Leaving.stands() {
 		why = after.Leaving.foremost().String()
 	}
-	c.Log.InfoContext(ctx, "instance set "+string(after.Status)+" for its host", logkey.Instance, after.ID, logkey.Cluster, after.Cluster, logkey.Reason, why)
+	c.Log.InfoContext(ctx, "status of an instance set for its host", logkey.Status, string(after.Status), logkey.Instance, after.ID, logkey.Cluster, after.Cluster, logkey.Reason, why)
 	if after.Status == Active {
 		c.kick(ctx, Kick{Cluster: after.Cluster, Instance: after.ID})
 	}

@@ -62,11 +62,14 @@ type Instance struct {
 // Size is amounts of the countable resources.
 type Size struct{ CPU, MemoryMiB, GPUs int }
 
-// Earmark keeps the room of one instance for one starving task.
+// Earmark keeps the room of one instance for one starving task. It rests, and keeps
+// nothing, while it names no instance.
 type Earmark struct {
 	Task, Instance string
 	Until          time.Time
 }
+
+func (e Earmark) rests() bool { return e.Task != "" && e.Instance == "" }
 
 // Input is all that a plan depends on.
 type Input struct {

@@ -160,7 +160,7 @@ func TestPlan_AnEarmarkEndsOrMovesOn(t *testing.T) {
 		"its instance is not eligible":       {[]placement.Task{big}, unfit, now, "j"},
 		"its instance refused it":            {[]placement.Task{big}, refused, now, "j"},
 		"it ran out":                         {[]placement.Task{big}, two, now.Add(time.Minute), "j"},
-		"it ran out and there is no other":   {[]placement.Task{big}, two[:1], now.Add(time.Minute), "i"},
+		"it ran out and there is no other":   {[]placement.Task{big}, two[:1], now.Add(time.Minute), ""},
 		"it ran out and no instance is left": {[]placement.Task{big}, nil, now.Add(time.Minute), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -169,6 +169,35 @@ func TestPlan_AnEarmarkEndsOrMovesOn(t *testing.T) {
 				t.Errorf("earmark %+v, want instance %q", out.Earmark, c.want)
 			}
 		})
+	}
+}
+
+func TestPlan_AnEarmarkOfTheOnlyInstanceRestsAsLongAsItHeld(t *testing.T) {
+	// Something small runs on the only instance for ever: the big task can not have
+	// it, and what fits beside must not wait for that.
+	half := func(i *placement.Instance) { i.Free.CPU, i.Free.MemoryMiB = 512, 50 }
+	hosts := []placement.Instance{host("i", 1024, 100, half)}
+	big := job("big", 1024, 100, func(t *placement.Task) { t.Since = now.Add(-time.Hour) })
+	small := job("small", 1, 1, func(t *placement.Task) { t.Since = now })
+	mark := placement.Earmark{}
+	got := map[string]int{}
+	for minute := range 60 {
+		at := now.Add(time.Duration(minute) * time.Minute)
+		out := plan([]placement.Task{big, small}, hosts, func(in *placement.Input) {
+			in.Earmark, in.Now, in.StarvationAge, in.EarmarkFor = mark, at, 2*time.Minute, 10*time.Minute
+		})
+		mark = out.Earmark
+		switch {
+		case len(out.Assign) == 1 && out.Assign[0].Task == "small":
+			got["placed"]++
+		case out.Reasons["small"] == placement.ReasonEarmark:
+			got["reserved"]++
+		default:
+			t.Fatalf("minute %d: %+v, %v", minute, out.Assign, out.Reasons)
+		}
+	}
+	if got["placed"] < 25 || got["reserved"] < 25 {
+		t.Errorf("in an hour: %v; want turns of ten minutes", got)
 	}
 }
 

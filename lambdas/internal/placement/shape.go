@@ -138,7 +138,8 @@ func (p *plan) demand(order []*Task) {
 }
 
 // renewEarmark drops an earmark whose task or instance is gone, and moves one
-// that has run out to another instance, if there is another.
+// that has run out to another instance. If there is no other, it rests for as long
+// as it held: what keeps its task out may never end, and others would wait for ever.
 func (p *plan) renewEarmark(order []*Task) {
 	e := p.in.Earmark
 	if e.Task == "" {
@@ -153,15 +154,24 @@ func (p *plan) renewEarmark(order []*Task) {
 	s := p.shapeOf(t)
 	candidates := p.candidates(t, s)
 	expired := !p.in.Now.Before(e.Until)
-	if !expired && slices.ContainsFunc(candidates, func(h *host) bool { return h.in.ID == e.Instance }) {
+	isIts := func(h *host) bool { return h.in.ID == e.Instance }
+	if !expired && (e.rests() || slices.ContainsFunc(candidates, isIts)) {
 		return
 	}
 	p.out.Earmark = Earmark{}
-	if expired && len(candidates) > 1 {
-		candidates = slices.DeleteFunc(candidates, func(h *host) bool { return h.in.ID == e.Instance })
+	if expired {
+		only := len(candidates) == 1 && isIts(candidates[0])
+		if only {
+			p.out.Earmark = Earmark{Task: t.ID, Until: p.until()}
+			return
+		}
+		candidates = slices.DeleteFunc(candidates, isIts)
 	}
 	p.earmark(t, candidates)
 }
+
+// until is when an earmark, or its rest, that begins now is over.
+func (p *plan) until() time.Time { return p.in.Now.Add(max(p.in.EarmarkFor, time.Second)) }
 
 // starve earmarks an instance for t if it has waited too long and nothing is earmarked.
 func (p *plan) starve(t *Task, s *shape) {
@@ -191,6 +201,6 @@ func (p *plan) earmark(t *Task, candidates []*host) {
 		}
 	}
 	if best != nil {
-		p.out.Earmark = Earmark{Task: t.ID, Instance: best.in.ID, Until: p.in.Now.Add(max(p.in.EarmarkFor, time.Second))}
+		p.out.Earmark = Earmark{Task: t.ID, Instance: best.in.ID, Until: p.until()}
 	}
 }
