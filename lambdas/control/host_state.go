@@ -35,65 +35,60 @@ func (c *Control) IngestHostState(ctx context.Context, h HostState) error {
 	var errs []error
 	for _, l := range scan.Leases {
 		if l.EC2 == h.EC2InstanceID && h.At.After(l.Sent) {
-			errs = append(errs, c.hostState(ctx, l, h))
+			errs = append(errs, c.hostState(ctx, l.ID, h))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func (c *Control) hostState(ctx context.Context, judged Lease, h HostState) error {
-	now := c.Now()
-	if judged.Stage == StageLost {
-		if h.State != "terminated" {
-			return nil
-		}
-		return c.confirmEnd(ctx, judged)
+// hostState takes EC2's word for one instance, conditional on its lease, as read
+// here, being older. EC2 says it once: a last beat that is taken in meanwhile must not
+// make it void.
+func (c *Control) hostState(ctx context.Context, id string, h HostState) error {
+	over := h.State == "terminated" || h.State == "stopped"
+	if !over && h.State != "stopping" && h.State != "shutting-down" {
+		return nil
 	}
-	switch h.State {
-	case "terminated", "stopped":
-		if err := c.mark(ctx, judged, func(lease *Lease, ledger *Ledger) bool {
-			raise(ledger, lease, ReapedCause, StageLost, fmt.Sprintf("LOST: EC2 instance %s", h.State), now)
+	err := c.decide(ctx, fmt.Sprintf("take in that the host of instance %s is %s", id, h.State), func() ([]Write, error) {
+		lease, ledger := &Lease{ID: id}, &Ledger{ID: id}
+		if err := c.Store.Load(ctx, lease, ledger); err != nil {
+			return nil, err
+		}
+		if lease.Version == 0 || ledger.Version == 0 || lease.EC2 != h.EC2InstanceID || !h.At.After(lease.Sent) {
+			return nil, errGiveUp
+		}
+		switch {
+		case lease.Stage == StageLost:
+			return confirmEnd(lease, ledger, h, c.Now())
+		case over:
+			raise(ledger, lease, ReapedCause, StageLost, fmt.Sprintf("LOST: EC2 instance %s", h.State), c.Now())
 			if ledger.LostBy = task.HostStoppedCause; h.State == "terminated" {
 				ledger.EndCause, ledger.LostBy = task.HostGoneCause, ""
 			}
-			return true
-		}); err != nil {
-			return err
-		}
-		return c.CloseOlder(ctx, judged.ID)
-	case "stopping", "shutting-down":
-		return c.mark(ctx, judged, func(lease *Lease, ledger *Ledger) bool {
-			if lease.CordonedUntil = now.Add(c.Setting.ReapAfter); lease.Stage == StageConnected {
-				setStage(lease, StageSuspect, "EC2 instance "+h.State, now)
+		default: // SUSPECT or FENCED, it is not to become CONNECTED by its next beat
+			if lease.CordonedUntil = c.Now().Add(c.Setting.ReapAfter); lease.Stage == StageConnected {
+				setStage(lease, StageSuspect, "EC2 instance "+h.State, c.Now())
 				ledger.Connected = false
 			}
-			return true // SUSPECT or FENCED, it is not to become CONNECTED by its next beat
-		})
+		}
+		return []Write{Put(lease), Put(ledger)}, nil
+	})
+	if err != nil || !over {
+		return err
 	}
-	return nil
+	return c.CloseOlder(ctx, id)
 }
 
 // confirmEnd notes that a LOST instance is gone for good: what is still open
 // there, kept or not, is closed whatever the policy, and it need not be waited for.
-func (c *Control) confirmEnd(ctx context.Context, judged Lease) error {
-	lease, ledger := &Lease{ID: judged.ID}, &Ledger{ID: judged.ID}
-	err := c.decide(ctx, "confirm the end of instance "+judged.ID, func() ([]Write, error) {
-		if err := c.Store.Load(ctx, lease, ledger); err != nil {
-			return nil, err
-		}
-		if lease.Version == 0 || lease.Stage != StageLost || !lease.Sent.Equal(judged.Sent) ||
-			ledger.Version == 0 || ledger.Status == Inactive || ledger.EndCause != "" {
-			return nil, errGiveUp
-		}
-		ledger.EndCause = task.HostGoneCause
-		if ledger.kept() > 0 { // those are of its own epoch, which is over, too
-			raise(ledger, lease, ReapedCause, StageLost, "LOST: EC2 instance terminated", c.Now())
-			return []Write{Put(ledger), Put(lease)}, nil
-		}
-		return []Write{Put(ledger), Check(lease)}, nil
-	})
-	if err != nil {
-		return err
+func confirmEnd(lease *Lease, ledger *Ledger, h HostState, now time.Time) ([]Write, error) {
+	if h.State != "terminated" || ledger.Status == Inactive || ledger.EndCause != "" {
+		return nil, errGiveUp
 	}
-	return c.CloseOlder(ctx, judged.ID)
+	ledger.EndCause = task.HostGoneCause
+	if ledger.kept() > 0 { // those are of its own epoch, which is over, too
+		raise(ledger, lease, ReapedCause, StageLost, "LOST: EC2 instance terminated", now)
+		return []Write{Put(ledger), Put(lease)}, nil
+	}
+	return []Write{Put(ledger), Check(lease)}, nil
 }

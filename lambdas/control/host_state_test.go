@@ -2,6 +2,7 @@ package control_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -103,5 +104,70 @@ func TestIngestHostState_KilledAnywhereGoesOn(t *testing.T) {
 				t.Errorf("%s: %+v", state, got)
 			}
 		})
+	}
+}
+
+// A beat that the host sent before it went, taken in while EC2's word is, does not
+// make that word void: nobody says it again.
+func TestIngestHostState_ALastBeatThatIsTakenInMeanwhileDoesNotHideTheEnd(t *testing.T) {
+	for _, state := range []string{"stopping", "stopped", "terminated", "terminated, and it is LOST"} {
+		t.Run(state, func(t *testing.T) {
+			w := controltest.NewWorld(t)
+			e := onHost(t, w)
+			job := e.running(confirmed)
+			w.Memory.CatchUp()
+			word, lost := strings.CutSuffix(state, ", and it is LOST")
+			if lost {
+				e.lost()
+			}
+			w.Clock.Move(time.Second)
+			last := control.Renewal{ID: e.id, Sent: w.Clock.Now(), Incarnation: e.incarnation, Session: e.session}
+			w.Clock.Move(time.Second)
+			e.meanwhile("Load", 1, func() {
+				if _, renewed, err := w.Memory.Renew(ctx, last); err != nil || !renewed {
+					t.Fatalf("the last beat: renewed %v, %v", renewed, err)
+				}
+			})
+			if err := w.IngestHostState(ctx, control.HostState{EC2InstanceID: "i-0abc", State: word, At: w.Clock.Now()}); err != nil {
+				t.Fatal(err)
+			}
+			lease, ledger := w.Lease(e.id), w.Ledger(e.id)
+			switch word {
+			case "stopping":
+				if ledger.Connected || lease.CordonedUntil.IsZero() {
+					t.Errorf("it takes work: %+v", lease)
+				}
+			case "stopped":
+				if lease.Stage != control.StageLost {
+					t.Errorf("%+v", lease)
+				}
+			case "terminated":
+				if got := w.Task(job); lease.Stage != control.StageLost || got.LastStatus != task.Stopped {
+					t.Errorf("its singleton, which is replaced after its end alone, is %s on a host that is %s", got.LastStatus, lease.Stage)
+				}
+			}
+		})
+	}
+}
+
+// One that was sent after EC2 spoke is of a later run of the host.
+func TestIngestHostState_ABeatThatIsSentLaterAndTakenInMeanwhileCounts(t *testing.T) {
+	for _, state := range []string{"stopping", "stopped", "terminated"} {
+		w := controltest.NewWorld(t)
+		e := onHost(t, w)
+		w.Clock.Move(time.Second)
+		at := w.Clock.Now()
+		w.Clock.Move(time.Second)
+		e.meanwhile("Load", 1, func() {
+			if _, renewed, err := w.Memory.Renew(ctx, control.Renewal{ID: e.id, Sent: w.Clock.Now(), Incarnation: e.incarnation, Session: e.session}); err != nil || !renewed {
+				t.Fatalf("%v %v", renewed, err)
+			}
+		})
+		if err := w.IngestHostState(ctx, control.HostState{EC2InstanceID: "i-0abc", State: state, At: at}); err != nil {
+			t.Fatal(err)
+		}
+		if lease := w.Lease(e.id); lease.Stage != control.StageConnected || !lease.CordonedUntil.IsZero() {
+			t.Errorf("%s: %+v", state, lease)
+		}
 	}
 }
