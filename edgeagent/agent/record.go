@@ -100,7 +100,7 @@ func clip(text string) string {
 
 // entry is the record's line in an inventory; false for what is not listed.
 func (r *Record) entry() (wire.Entry, bool) {
-	e := wire.Entry{Task: r.State.ID, Attempt: r.State.Attempt, Epoch: r.Epoch, Phase: wire.PhasePending}
+	e := wire.Entry{Task: r.State.ID, Attempt: r.State.Attempt, Epoch: r.Epoch, Phase: wire.PhasePending, GPUs: r.devices()}
 	switch {
 	case r.State.Alive(): // T4: it ended, and runs all the same
 		e.Phase = wire.PhaseRunning
@@ -112,6 +112,23 @@ func (r *Record) entry() (wire.Entry, bool) {
 		e.Phase = wire.PhaseRunning
 	}
 	return e, true
+}
+
+// devices are the GPUs the task was given; without its assign, those its containers
+// have.
+func (r *Record) devices() []string {
+	if len(r.GPUs) > 0 || r.ended() {
+		return r.GPUs
+	}
+	var ids []string
+	for _, c := range r.State.Containers {
+		for _, id := range c.Shown.GPUs {
+			if !slices.Contains(ids, id) {
+				ids = append(ids, id)
+			}
+		}
+	}
+	return ids
 }
 
 // tells says whether the control plane should hear of next after prev.

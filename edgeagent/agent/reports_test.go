@@ -3,6 +3,7 @@ package agent_test
 import (
 	"context"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -253,6 +254,26 @@ func TestWaiting_AThousandEndsNeedNoGoroutineOrTimerEach(t *testing.T) {
 	if many > few+1 {
 		t.Errorf("%d goroutines with 50 waiting ends, %d with 1000", few, many)
 	}
+}
+
+// Tables that were restored know neither the task nor its devices.
+func TestInventory_TellsWhichGPUsATaskHas(t *testing.T) {
+	bubble(t, func(r *rig) {
+		r.up()
+		with := r.assign(1, 1)
+		with.GPUs = []string{"GPU-1", "GPU-0"}
+		r.put(with, r.assign(2, 1))
+		r.pass(2 * time.Minute)
+		for _, e := range last[*wire.Heartbeat](r).Inventory {
+			if want := map[string][]string{id(1): with.GPUs}[e.Task]; !slices.Equal(e.GPUs, want) {
+				t.Errorf("task %s is listed with GPUs %v, and has %v", e.Task, e.GPUs, want)
+			}
+		}
+		if n := len(r.inventory()); n != 2 {
+			t.Errorf("%d tasks are listed", n)
+		}
+		r.down()
+	})
 }
 
 func TestInventory_IsNeverTooLong(t *testing.T) {

@@ -146,8 +146,8 @@ func (j *judgement) tables(ctx context.Context, tasks listed) error {
 // of is the verdict on a task; one that is not open here is fine.
 func (j *judgement) of(t *Task) verdict {
 	l := j.ledger
-	if _, anew := j.listedAnew(t); anew {
-		if crowded(t, l) {
+	if e, anew := j.listedAnew(t); anew {
+		if crowded(t, l, e) {
 			return onItsWay
 		}
 		return takeIt

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/longshore-run/longshore/lambdas/internal/placement"
@@ -171,7 +172,11 @@ func (j *judgement) listedAnew(t *Task) (last wire.Entry, ok bool) {
 
 // crowded says whether what the task has there is still given to another, which
 // this inventory or the next shows to be gone. Processor and memory may be over.
-func crowded(t *Task, l *Ledger) bool {
+// GPUs go by their ids, as the entry tells them: without, nobody knows which are taken.
+func crowded(t *Task, l *Ledger, e wire.Entry) bool {
+	if t.Needs.GPUs > 0 && (len(e.GPUs) != t.Needs.GPUs || len(without(e.GPUs, l.FreeGPUs())) > 0) {
+		return true
+	}
 	ask := *t
 	ask.Needs.CPU, ask.Needs.MemoryMiB = 0, 0
 	room := *l
@@ -183,6 +188,9 @@ func crowded(t *Task, l *Ledger) bool {
 // did before the tables went back. Its report tells the rest.
 func takeIn(t *Task, l *Ledger, e wire.Entry, incarnation string, now time.Time) {
 	held := t.wants(l)
+	if held.GPUs != nil { // it has its own already
+		held.GPUs = sorted(slices.Clone(e.GPUs))
+	}
 	l.Held.add(held)
 	l.Open++
 	t.LastStatus = move(t.LastStatus, task.Admitted)

@@ -9,6 +9,7 @@ import (
 	"github.com/longshore-run/longshore/lambdas/control"
 	"github.com/longshore-run/longshore/lambdas/control/controltest"
 	"github.com/longshore-run/longshore/shared/task"
+	"github.com/longshore-run/longshore/shared/taskdef"
 	"github.com/longshore-run/longshore/shared/wire"
 )
 
@@ -277,4 +278,49 @@ func TestRaiseEpochs_KilledAnywhereItIsRunAgain(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Who has which GPU the machine knows: since the backup one may have passed from one
+// task to another.
+func TestRaiseEpochs_WhatIsTakenInHoldsTheGPUsThatItHas(t *testing.T) {
+	for name, listed := range map[string]bool{"listed with its GPU": true, "listed without": false} {
+		t.Run(name, func(t *testing.T) {
+			w := controltest.NewWorld(t)
+			w.AddInstance("i", control.Held{CPU: 1000, MemoryMiB: 1000, GPUs: []string{"g0", "g1"}})
+			e := newEdge(t, w, "i")
+			e.epoch = w.Ledger(e.id).Epoch
+			one := taskdef.Resources{MemoryMiB: 1, GPUs: 1}
+			first := w.AddTask(one).ID
+			w.MustAdmit(first)
+			e.reports(first, 1, task.Running)
+			queued := w.AddTask(one).ID
+			b := takeBackup(w, e)
+			e.reports(first, 1, task.Stopped)
+			w.MustAdmit(queued)
+			has := w.Task(queued).Held.GPUs
+			e.reports(queued, 1, task.Running)
+			w.Sent.TakeCommands(e.id)
+			runs := e.lists(queued, 1, wire.PhaseRunning)
+			if listed {
+				runs.GPUs = has
+			}
+			w.Clock.Move(time.Hour)
+			b.restore(t, w)
+			raiseEpochs(t, w)
+			e.hears(t, runs) // the first is gone
+			e.beats(runs)    // and its GPU is free
+			other := w.AddTask(one).ID
+			w.MustAdmit(other)
+			got, late := w.Task(queued), w.Task(other)
+			if listed && (got.LastStatus != task.Pending || !slices.Equal(got.Held.GPUs, has) || late.LastStatus != task.Pending) {
+				t.Errorf("it is %s with %+v, and has %v; another one is %s", got.LastStatus, got.Held, has, late.LastStatus)
+			}
+			if late.Held != nil && slices.Equal(late.Held.GPUs, has) {
+				t.Errorf("GPU %v is given to two tasks", has)
+			}
+			if !listed && (got.LastStatus != task.Provisioning || w.Ledger(e.id).Connected) {
+				t.Errorf("of a task nobody knows which GPU it has: it is %s, and its instance takes work: %v", got.LastStatus, w.Ledger(e.id).Connected)
+			}
+		})
+	}
 }

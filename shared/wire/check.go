@@ -92,12 +92,12 @@ func (c *checker) ports(field string, ports []int) {
 	}
 }
 
-func (c *checker) gpus(ids []string) {
-	c.that(len(ids) <= MaxGPUs, "gpus", "has %d ids; at most %d are allowed", len(ids), MaxGPUs)
+func (c *checker) gpus(field string, ids []string) {
+	c.that(len(ids) <= MaxGPUs, field, "has %d ids; at most %d are allowed", len(ids), MaxGPUs)
 	seen := map[string]bool{}
 	for _, g := range ids {
-		c.that(g != "" && len(g) <= MaxGPUID, "gpus", "an id must have 1 to %d bytes", MaxGPUID)
-		c.that(!seen[g], "gpus", "%q is listed twice", g)
+		c.that(g != "" && len(g) <= MaxGPUID, field, "an id must have 1 to %d bytes", MaxGPUID)
+		c.that(!seen[g], field, "%q is listed twice", g)
 		seen[g] = true
 	}
 }
@@ -130,7 +130,7 @@ func check(m Message) error {
 		c.attempt(m.Task, m.Attempt)
 		c.epoch(m.Epoch)
 		c.that(len(m.Definition) > 0, "definition", "must be set")
-		c.gpus(m.GPUs)
+		c.gpus("gpus", m.GPUs)
 	case *Stop:
 		c.attempt(m.Task, m.Attempt)
 		c.text("reason", m.Reason, MaxReason)
@@ -168,7 +168,7 @@ func (c *checker) register(m *Register) {
 	c.that(m.MemoryMiB >= 1 && m.MemoryMiB <= MaxMemoryMiB, "memory", "must be 1 to %d MiB", MaxMemoryMiB)
 	c.ports("reservedTcp", m.ReservedTCP)
 	c.ports("reservedUdp", m.ReservedUDP)
-	c.gpus(m.GPUs)
+	c.gpus("gpus", m.GPUs)
 	c.that(len(m.Attributes) <= MaxAttributes, "attributes", "has %d entries; at most %d are allowed", len(m.Attributes), MaxAttributes)
 	for k, v := range m.Attributes {
 		c.that(IsAttribute(k, v), "attributes", "%.140q is %.140q; %s", k, v, AttributeForm)
@@ -203,7 +203,7 @@ func (c *checker) snapshot(s *Snapshot) {
 			c.text("containers.bindings.hostPortRange", b.HostPortRange, MaxRange)
 		}
 		c.that(len(k.Bindings) <= MaxPorts, "containers.bindings", "has %d entries; at most %d are allowed", len(k.Bindings), MaxPorts)
-		c.gpus(k.GPUs)
+		c.gpus("gpus", k.GPUs)
 	}
 }
 
@@ -225,5 +225,6 @@ func (c *checker) heartbeat(m *Heartbeat) {
 		c.attempt(e.Task, e.Attempt)
 		c.epoch(e.Epoch)
 		c.that(e.Phase == PhasePending || e.Phase == PhaseRunning || e.Phase == PhaseEnded, "inventory.phase", "%.32q is not pending, running or ended", e.Phase)
+		c.gpus("inventory.gpus", e.GPUs)
 	}
 }

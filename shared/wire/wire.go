@@ -140,6 +140,8 @@ type Entry struct {
 	Attempt int    `json:"attempt"`
 	Epoch   int64  `json:"epoch"`
 	Phase   Phase  `json:"phase"`
+	// GPUs are the devices it was given: tables that were restored may not know.
+	GPUs []string `json:"gpus,omitempty"`
 }
 
 // Heartbeat renews the lease and lists everything not acknowledged as ended.
