@@ -171,7 +171,7 @@ func (s *session) strict(c *cobra.Command) {
 			if len(args) == 0 {
 				return c.Help()
 			}
-			next := "see: " + c.CommandPath() + " --help"
+			next := "known are " + subcommands(c) + "; see: " + c.CommandPath() + " --help"
 			if like := c.SuggestionsFor(args[0]); len(like) > 0 {
 				next = "did you mean: " + c.CommandPath() + " " + like[0]
 			}
@@ -188,6 +188,17 @@ func (s *session) strict(c *cobra.Command) {
 			return nil
 		}
 	}
+}
+
+// subcommands lists what may follow a command.
+func subcommands(c *cobra.Command) string {
+	var names []string
+	for _, sub := range c.Commands() {
+		if sub.IsAvailableCommand() {
+			names = append(names, sub.Name())
+		}
+	}
+	return join(names)
 }
 
 // check completes the settings that all commands have.
