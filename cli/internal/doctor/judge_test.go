@@ -52,7 +52,7 @@ func TestJudgeStack(t *testing.T) {
 func TestJudgeSource(t *testing.T) {
 	expect(t, judgeSource("Reports", "id-1", "Enabled"), OK)
 	expect(t, judgeSource("Reports", "id-1", "Enabling"), Warn)
-	expect(t, judgeSource("Reports", "id-1", "Disabled"), Fail, "update-event-source-mapping --enabled --uuid id-1")
+	expect(t, judgeSource("Reports", "id-1", "Disabled"), Fail, "docs/runbooks/restore.md", "update-event-source-mapping --enabled --uuid id-1")
 }
 
 func TestJudgeRole(t *testing.T) {

@@ -31,13 +31,17 @@ func credentials(ctx context.Context, in *Installation) ([]Finding, error) {
 	return good("%s in %s", aws.ToString(who.Arn), in.AWS.Region), nil
 }
 
+// halted goes before what would switch one thing on: in the midst of a restore that
+// lets messages in before the epochs are raised.
+const halted = "after longshore restore halt: go on with docs/runbooks/restore.md, which ends with longshore restore resume; else: "
+
 func api(ctx context.Context, in *Installation) ([]Finding, error) {
 	if in.ECS == nil {
 		return []Finding{{State: Fail, Text: "no endpoint is known", Next: "set LONGSHORE_ENDPOINT, or --stack"}}, nil
 	}
 	if _, err := in.ECS.ListClusters(ctx, &ecs.ListClustersInput{MaxResults: aws.Int32(1)}); err != nil {
 		return []Finding{{State: Fail, Text: in.Endpoint + " does not do ListClusters: " + err.Error(),
-			Next: "403: your identity needs CallerPolicyArn; no answer: is the endpoint the stack's output ApiUrl? 5xx: look at the log of the function api"}}, nil
+			Next: "403: your identity needs CallerPolicyArn; no answer: is the endpoint the stack's output ApiUrl? 429: the function api is stopped (see functions), or the account's concurrency is used up; 5xx: look at its log"}}, nil
 	}
 	out, err := in.ECS.DescribeClusters(ctx, &ecs.DescribeClustersInput{Clusters: []string{in.Cluster}})
 	if err != nil {
@@ -139,7 +143,7 @@ func judgeConcurrency(name, function string, reserved *int32) []Finding {
 		return nil
 	}
 	return []Finding{{State: Fail, Text: "function " + name + " is stopped: its reserved concurrency is 0",
-		Next: "after longshore restore halt: longshore restore resume; else: aws lambda delete-function-concurrency --function-name " + function}}
+		Next: halted + "aws lambda delete-function-concurrency --function-name " + function}}
 }
 
 func sources(ctx context.Context, in *Installation) ([]Finding, error) {
@@ -198,7 +202,7 @@ func judgeSource(name, id, state string) []Finding {
 	case "Creating", "Enabling", "Updating":
 		return []Finding{{State: Warn, Text: fmt.Sprintf("event source %s is %s", name, state), Next: "look again in a minute"}}
 	}
-	return []Finding{{State: Fail, Text: fmt.Sprintf("event source %s is %s: nothing reads its queue", name, state), Next: "aws lambda update-event-source-mapping --enabled --uuid " + id}}
+	return []Finding{{State: Fail, Text: fmt.Sprintf("event source %s is %s: nothing reads its queue", name, state), Next: halted + "aws lambda update-event-source-mapping --enabled --uuid " + id}}
 }
 
 func rules(ctx context.Context, in *Installation) ([]Finding, error) {
@@ -227,7 +231,7 @@ func rules(ctx context.Context, in *Installation) ([]Finding, error) {
 			return faults, err
 		}
 		if rule.State == ebtypes.RuleStateDisabled {
-			faults = append(faults, Finding{State: Fail, Text: "rule " + aws.ToString(r.LogicalResourceId) + " is DISABLED", Next: "aws events enable-rule --name " + name})
+			faults = append(faults, Finding{State: Fail, Text: "rule " + aws.ToString(r.LogicalResourceId) + " is DISABLED", Next: halted + "aws events enable-rule --name " + name})
 		}
 	}
 	if n == 0 {
