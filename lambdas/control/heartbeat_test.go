@@ -177,17 +177,17 @@ func TestHeartbeat_ALostInstanceIsFencedThenClean(t *testing.T) {
 	if w.Ledger(e.id).Connected || !strings.HasPrefix(w.Lease(e.id).StageReason, "RETURNED: 1 closed") {
 		t.Fatalf("schedulable while a closed task runs: %+v", w.Lease(e.id))
 	}
-	var stops, acks int
+	var stops, resyncs int
 	for _, m := range w.Sent.TakeCommands(e.id) {
 		switch m.(type) {
 		case *wire.Stop:
 			stops++
-		case *wire.Ack:
-			acks++
+		case *wire.Resync:
+			resyncs++
 		}
 	}
-	if stops != 1 || acks != 1 {
-		t.Fatalf("%d stops, %d acks", stops, acks)
+	if stops != 1 || resyncs != 1 { // what ended there is still to be told
+		t.Fatalf("%d stops, %d resyncs", stops, resyncs)
 	}
 	w.Sent.TakeKicks()
 	e.beats(entry(ran, wire.PhaseEnded))
@@ -481,5 +481,43 @@ func TestHeartbeat_AnIncarnationNobodyKnowsRegistersOnceTheKnownOneIsSilent(t *t
 	e.beats()
 	if l := w.Ledger(e.id); !l.Connected {
 		t.Fatalf("it registered, and takes no work: %+v", l)
+	}
+}
+
+// The report of an end may be lost while the inventory that lists it comes through:
+// acknowledged by that, its exit code would be forgotten for good.
+func TestHeartbeat_AnEndThatWasNeverToldIsAskedForAndNotAcknowledged(t *testing.T) {
+	w := controltest.NewWorld(t)
+	e := host(t, w, "i")
+	told, lost := e.running(), e.running()
+	e.reports(told, 1, task.Stopped)
+	e.lost()
+	e.epoch = w.Ledger(e.id).Epoch
+	entry := func(id string) wire.Entry {
+		return wire.Entry{Task: id, Attempt: 1, Epoch: e.epoch - 1, Phase: wire.PhaseEnded}
+	}
+	e.looked(entry(told), entry(lost))
+	var acked, asked []string
+	for _, m := range w.Sent.TakeCommands(e.id) {
+		switch m := m.(type) {
+		case *wire.Ack:
+			acked = append(acked, m.Task)
+		case *wire.Resync:
+			asked = append(asked, m.Tasks...)
+		}
+	}
+	if !slices.Equal(acked, []string{told}) || !slices.Equal(asked, []string{lost}) {
+		t.Fatalf("acknowledged %v, asked for %v", acked, asked)
+	}
+	e.reports(lost, 1, task.Stopped)
+	if got := w.Task(lost); got.StopCause != task.LostCause || got.Containers[0].ExitCode == nil || *got.Containers[0].ExitCode != 7 {
+		t.Errorf("%+v", got)
+	}
+	if acks := inbox[*wire.Ack](e); len(acks) != 1 || acks[0].Task != lost {
+		t.Errorf("acknowledged %+v", acks)
+	}
+	e.looked(entry(lost)) // the acknowledgement was lost
+	if acks := inbox[*wire.Ack](e); len(acks) != 1 {
+		t.Errorf("acknowledged %+v", acks)
 	}
 }

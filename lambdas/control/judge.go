@@ -40,7 +40,7 @@ const (
 	noAnswer answer = ""
 	resyncIt answer = "resync"  // its snapshot is asked for again
 	stopIt   answer = "stop"    // it is known to have ended, and runs
-	ackIt    answer = "ack"     // its end is known
+	ackIt    answer = "ack"     // its end is known, with all that its agent could say of it
 	unknown  answer = "unknown" // nobody here knows it: kept, and alarms (I12)
 	leaveIt  answer = "leave"   // it is left to its closing (I8)
 )
@@ -332,12 +332,20 @@ func (j *judgement) entry(t *Task, e wire.Entry) answer {
 		return resyncIt // an inventory never changes a status
 	case here:
 		return noAnswer
+	case e.Phase == wire.PhaseEnded && untold(t, e, j.ledger):
+		return resyncIt // acknowledged by its report: what it came to would be forgotten else
 	case e.Phase == wire.PhaseEnded:
 		return ackIt
 	case closed(t, e, j.ledger):
 		return stopIt
 	}
 	return unknown
+}
+
+// untold says whether a task was ended here before its agent told of its end, so
+// that only a report can say what its containers came to (late).
+func untold(t *Task, e wire.Entry, l *Ledger) bool {
+	return t.Version > 0 && t.LastStatus == task.Stopped && t.Instance == l.ID && t.Attempt == e.Attempt && t.ExecStoppedAt.IsZero()
 }
 
 // say sends what the judgement came to.
