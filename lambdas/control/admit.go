@@ -85,13 +85,13 @@ func (p *pass) plan(ctx context.Context, k Kick) (placement.Output, error) {
 	}
 	judged := map[string]string{} // reasons by shape
 	for _, t := range p.tasks {
-		if t.WaitingReason != "" {
+		if found(t) {
 			judged[ShapeOf(t)] = t.WaitingReason
 		}
 	}
 	for id := range out.Reasons {
 		t := p.tasks[id]
-		if out.Reasons[id] = judged[ShapeOf(t)]; t.WaitingReason != "" {
+		if out.Reasons[id] = judged[ShapeOf(t)]; found(t) {
 			out.Reasons[id] = t.WaitingReason
 		}
 		if out.Reasons[id] == "" || id == p.state.EarmarkTask || t.WaitingReason != "" && slices.Contains(k.Tasks, id) {
@@ -103,6 +103,10 @@ func (p *pass) plan(ctx context.Context, k Kick) (placement.Output, error) {
 	}
 	return out, nil
 }
+
+// found says whether a pass found why a task waits: that nothing was given away after
+// a restore says nothing of where there is room.
+func found(t *Task) bool { return t.WaitingReason != "" && t.WaitingReason != reasonRestored }
 
 // pass is what one admission pass read.
 type pass struct {
@@ -135,7 +139,7 @@ func (p *pass) input(ctx context.Context) placement.Input {
 		EarmarkFor:    p.c.Setting.EarmarkFor,
 		Random:        rand.IntN,
 	}
-	if len(p.unread) > 0 { // an instance is kept free after a look at all
+	if len(p.unread) > 0 || p.part { // an instance is kept free after a look at all, and for the first of all
 		in.StarvationAge = 1 << 62
 	}
 	for _, t := range p.tasks {

@@ -211,3 +211,57 @@ func (s *read) Load(ctx context.Context, records ...control.Record) error {
 	}
 	return s.Store.Load(ctx, records...)
 }
+
+// That nothing was admitted after a restore says nothing of where there is room.
+func TestFleet_ThatATaskWaitedForARestoreIsNoReasonNotToLookForARoom(t *testing.T) {
+	w, _ := herd(t, 1000, 777)
+	old := w.AddTask(small, func(j *control.Task) { j.WaitingReason = "RESTORED" })
+	alike := w.AddTask(small)
+	w.Memory.CatchUp()
+	w.MustAdmit(alike.ID)
+	_, id := controltest.Identity("i0777")
+	for _, job := range []string{old.ID, alike.ID} {
+		if got := w.Task(job); got.Instance != id {
+			t.Errorf("it is %s on %q, and waits for %q", got.LastStatus, got.Instance, got.WaitingReason)
+		}
+	}
+}
+
+// A kick for a new task reads the oldest tasks alone: who of those further back is
+// to have the next room it does not know.
+func TestAdmit_APartOfTheQueueEarmarksNothing(t *testing.T) {
+	w := controltest.NewWorld(t)
+	w.AddInstance("i", control.Held{CPU: 1000, MemoryMiB: 1000}, func(_ *control.Instance, l *control.Ledger, _ *control.Lease) {
+		l.Held.MemoryMiB, l.Held.CPU = 900, 900
+	})
+	w.Memory.OnCommit = nil
+	var first string
+	for n := range 100 {
+		job := w.AddTask(taskdef.Resources{MemoryMiB: 1000}, func(j *control.Task) { j.Priority, j.WaitingReason = 0, "RESOURCE:MEMORY" })
+		if n == 0 {
+			first = job.ID
+		}
+	}
+	w.Clock.Move(time.Second)
+	urgent := w.AddTask(taskdef.Resources{MemoryMiB: 1000}, func(j *control.Task) { j.Priority, j.WaitingReason = 100, "RESOURCE:MEMORY" })
+	w.Clock.Move(3 * time.Minute)
+	fresh := w.AddTask(taskdef.Resources{MemoryMiB: 2000})
+	w.Memory.CatchUp()
+	earmark := func(k control.Kick) string {
+		t.Helper()
+		if err := w.Admit(ctx, k); err != nil {
+			t.Fatal(err)
+		}
+		q := &control.QueueState{Cluster: "default"}
+		if err := w.Store.Load(ctx, q); err != nil {
+			t.Fatal(err)
+		}
+		return q.EarmarkTask
+	}
+	if got := earmark(control.Kick{Cluster: "default", Tasks: []string{fresh.ID}}); got != "" {
+		t.Errorf("the next room is kept for %s, and %s is served before", got, urgent.ID)
+	}
+	if got := earmark(control.Kick{Cluster: "default", Tasks: []string{first}}); got != urgent.ID {
+		t.Errorf("the sweep's pass keeps it for %q, not %s", got, urgent.ID)
+	}
+}
