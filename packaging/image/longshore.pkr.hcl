@@ -43,6 +43,12 @@ variable "heartbeats_queue_url" {
   default = ""
 }
 
+# Where the stack is not called Longshore.
+variable "command_queue_name_start" {
+  type    = string
+  default = ""
+}
+
 locals {
   instance_type = var.architecture == "arm64" ? "t4g.small" : "t3.small"
 }
@@ -86,7 +92,7 @@ build {
 
   provisioner "shell" {
     inline = [
-      "sudo env LONGSHORE_CLUSTER='${var.cluster}' LONGSHORE_REPORTS_QUEUE_URL='${var.reports_queue_url}' LONGSHORE_HEARTBEATS_QUEUE_URL='${var.heartbeats_queue_url}' sh /tmp/longshore/install.sh",
+      "sudo env LONGSHORE_CLUSTER='${var.cluster}' LONGSHORE_REPORTS_QUEUE_URL='${var.reports_queue_url}' LONGSHORE_HEARTBEATS_QUEUE_URL='${var.heartbeats_queue_url}' LONGSHORE_COMMAND_QUEUE_NAME_START='${var.command_queue_name_start}' sh /tmp/longshore/install.sh",
       "sudo rm -rf /tmp/longshore",
     ]
   }
