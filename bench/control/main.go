@@ -40,8 +40,8 @@ type result struct {
 func run(args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("bench-control", flag.ContinueOnError)
 	format := flags.String("o", "table", "table or json")
-	instances := flags.Int("instances", 1000, "how many at the least; ten times as many at the most")
-	tasks := flags.Int("tasks", 10_000, "how many at the least; ten times as many at the most")
+	instances := flags.Int("instances", 1000, "how many at the least, 300 or more; ten times as many at the most")
+	tasks := flags.Int("tasks", 10_000, "how many at the least, no fewer than instances; ten times as many at the most")
 	counts := flags.Bool("counts", true, "measure the use cases")
 	placement := flags.Bool("placement", false, "also the placement function, beside swarmkit's scheduler (in the project's folder; compiles for some minutes at first)")
 	if err := flags.Parse(args); err != nil {
