@@ -31,6 +31,7 @@ func (l *Ledger) learn(lease *Lease, now time.Time, change func(*Leaving)) bool 
 		x = *l.Leaving
 	}
 	before := x
+	x.expire(now) // what is over is not brought back by what comes
 	change(&x)
 	if l.Leaving == nil && !x.stands() || l.Leaving != nil && x.same(&before) {
 		return false

@@ -297,3 +297,36 @@ func TestLeaving_EveryOrderOfWordsAddsUp(t *testing.T) {
 		}
 	}
 }
+
+// What a person overruled is over when its time is: what comes later must not bring
+// it back, with a deadline that has long passed.
+func TestLeaving_AnOldWarningThatWasOverruledIsNoDeadlineOfWhatComesLater(t *testing.T) {
+	for name, comes := range map[string]func(e *edge, job string){
+		"another notice": func(e *edge, job string) {
+			e.notices(&wire.Notice{Kind: wire.NoticeRebalance}, e.lists(job, 1, wire.PhaseRunning))
+		},
+		"a person's drain": func(e *edge, _ string) { setState(e.t, e.w, e.id, control.Draining) },
+	} {
+		w := controltest.NewWorld(t)
+		e := onHost(t, w)
+		e.tag(map[string]string{drainTag: "none"})
+		w.Clock.Move(time.Second)
+		if err := w.IngestInterruption(ctx, control.Interruption{EC2InstanceID: "i-0abc", Action: "terminate", At: w.Clock.Now()}); err != nil {
+			t.Fatal(err)
+		}
+		setState(t, w, e.id, control.Active)
+		minutes(t, w, 20, e.id) // nothing came of it
+		job := e.running()
+		w.Memory.CatchUp()
+		comes(e, job)
+		if e.status() != control.Draining {
+			t.Fatalf("%s: %s", name, e.status())
+		}
+		if err := w.Tick(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.Task(job); got.DesiredStatus != task.DesiredRunning {
+			t.Errorf("%s: asked to stop at once: %s", name, got.StoppedReason)
+		}
+	}
+}
