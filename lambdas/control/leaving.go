@@ -187,10 +187,7 @@ func (c *Control) IngestInterruption(ctx context.Context, i Interruption) error 
 		return nil
 	}
 	return c.hostsOn(ctx, i.EC2InstanceID, func(l Lease) error {
-		if !i.At.After(l.RegisterSent) {
-			return nil
-		}
-		return c.learnOf(ctx, l.ID, func(x *Leaving) { x.hear(coming) })
+		return c.learnIf(ctx, l.ID, func(now *Lease) bool { return i.At.After(now.RegisterSent) }, func(x *Leaving) { x.hear(coming) })
 	})
 }
 
@@ -212,6 +209,11 @@ func (c *Control) hostsOn(ctx context.Context, ec2 string, do func(Lease) error)
 
 // learnOf is learn as a use case of its own.
 func (c *Control) learnOf(ctx context.Context, id string, change func(*Leaving)) error {
+	return c.learnIf(ctx, id, func(*Lease) bool { return true }, change)
+}
+
+// learnIf is learnOf where the lease, as read with the ledger, still holds.
+func (c *Control) learnIf(ctx context.Context, id string, holds func(*Lease) bool, change func(*Leaving)) error {
 	lease, l := &Lease{ID: id}, &Ledger{ID: id}
 	var before Ledger
 	err := c.decide(ctx, "note what comes to the host of instance "+id, func() ([]Write, error) {
@@ -219,7 +221,7 @@ func (c *Control) learnOf(ctx context.Context, id string, change func(*Leaving))
 			return nil, err
 		}
 		before = *l
-		if lease.Version == 0 || l.Version == 0 || !l.learn(lease, c.Now(), change) {
+		if lease.Version == 0 || l.Version == 0 || !holds(lease) || !l.learn(lease, c.Now(), change) {
 			return nil, errGiveUp
 		}
 		return []Write{Put(l), Put(lease)}, nil

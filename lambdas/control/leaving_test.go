@@ -330,3 +330,25 @@ func TestLeaving_AnOldWarningThatWasOverruledIsNoDeadlineOfWhatComesLater(t *tes
 		}
 	}
 }
+
+// The agent of a host's next run registers while the warning of its last is read.
+func TestLeaving_AWarningOfTheLastRunDoesNotDrainTheOneThatBeginsMeanwhile(t *testing.T) {
+	w := controltest.NewWorld(t)
+	e := onHost(t, w)
+	w.Clock.Move(time.Second)
+	i := control.Interruption{EC2InstanceID: "i-0abc", Action: "stop", At: w.Clock.Now()}
+	w.Clock.Move(time.Minute)
+	e.meanwhile("Load", 1, func() {
+		lease := w.Lease(e.id)
+		lease.RegisterSent, lease.Sent = w.Clock.Now(), w.Clock.Now()
+		if err := w.Memory.Commit(ctx, control.Put(&lease)); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if err := w.IngestInterruption(ctx, i); err != nil {
+		t.Fatal(err)
+	}
+	if l := w.Ledger(e.id); l.Status != control.Active || l.Leaving != nil {
+		t.Errorf("%s: %+v", l.Status, l.Leaving)
+	}
+}
