@@ -100,13 +100,16 @@ func show(to io.Writer, l agent.Look, now time.Time) error {
 		beat = fmt.Sprintf("sent %s ago, every %s", now.Sub(l.HeartbeatSent).Round(time.Second), l.HeartbeatEvery)
 	}
 	line("heartbeat", "%s", health(l.Heartbeats, beat, "NOT SENT"))
-	waiting := 0
+	open, waiting := 0, 0
 	for _, t := range l.Tasks {
-		if t.Ended() && !t.Acknowledged {
+		switch {
+		case !t.Ended():
+			open++
+		case !t.Acknowledged:
 			waiting++
 		}
 	}
-	line("tasks", "%d, of which %d have ended and are not acknowledged; %d more are remembered", len(l.Tasks), waiting, l.Tombstones)
+	line("tasks", "%s", counted(open, waiting, len(l.Tasks)-open-waiting, l.Tombstones))
 	if err := w.Flush(); err != nil || len(l.Tasks) == 0 {
 		return err
 	}
@@ -121,6 +124,20 @@ func show(to io.Writer, l agent.Look, now time.Time) error {
 		fmt.Fprintf(w, "%s\t%d\t%s:%d\t%s\t%s\t%s\t%s\n", t.ID, t.Attempt, t.Family, t.Revision, last, t.Desired, first(string(t.Health), "-"), first(t.Refused, t.Reason, "-"))
 	}
 	return w.Flush()
+}
+
+// counted says how many tasks there are of each sort; a sort without any is left out.
+func counted(open, waiting, kept, remembered int) string {
+	parts := []string{fmt.Sprintf("%d open", open)}
+	for _, sort := range []struct {
+		n    int
+		what string
+	}{{waiting, "ended and not acknowledged"}, {kept, "ended and not cleaned up"}, {remembered, "remembered by their end"}} {
+		if sort.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", sort.n, sort.what))
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 func health(h agent.Health, good, bad string) string {
