@@ -325,6 +325,9 @@ func (x *search) heard(s *state, q *request) string {
 		// Open items never expire: one that is missing was closed only if this
 		// ledger saw its epoch end.
 		nobodys := func(id string, attempt int) bool {
+			if l.Status == control.Inactive { // deregistered by force: all that was there is closed
+				return false
+			}
 			c, made := m.Containers[id]
 			t := recordOf(x.book, s, &control.Task{ID: id})
 			older := t == nil || t.LastStatus == task.Provisioning && t.Attempt <= attempt // the tables know less than the machine

@@ -309,6 +309,7 @@ func (x *search) restore(s *state) {
 		top = max(top, l.Epoch)
 	}
 	s.items, s.restored = slices.Clone(x.backup), true
+	s.reaped = 0 // in these tables nobody was: the same one may be reaped again
 	now := time.Unix(s.clock, 0).UTC()
 	q := &control.QueueState{Cluster: cluster}
 	b.fill(q, b.find(s, b.key(q)))

@@ -22,6 +22,7 @@ import (
 )
 
 func TestEvents(t *testing.T) {
+	t.Parallel()
 	s := up(t, local.Options{Agents: 1})
 	bridge := eventbridge.NewFromConfig(s.Config())
 	rules := &eventrule.Client{Bridge: bridge, Stack: local.StackName, Function: s.Outputs["ScheduleFunctionArn"]}

@@ -27,6 +27,7 @@ var functions = []string{"Api", "Readapi", "Admission", "Statechange", "Reaper",
 // The whole stack with IAM on: every role can do what the main job asks of it, and
 // none can do more than infra/testdata/rights.txt says.
 func TestRoles(t *testing.T) {
+	t.Parallel()
 	s := up(t, local.Options{Auth: true, Agents: 2, CleanupWait: time.Second, HeartbeatEvery: time.Second, SuspectAfter: 3 * time.Second, ReapAfter: 6 * time.Second})
 	caller, err := s.NewUser(t.Context(), "caller", s.Outputs["CallerPolicyArn"])
 	if err != nil {
