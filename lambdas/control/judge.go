@@ -147,7 +147,7 @@ func (j *judgement) tables(ctx context.Context, tasks listed) error {
 func (j *judgement) of(t *Task) verdict {
 	l := j.ledger
 	if e, anew := j.listedAnew(t); anew {
-		if crowded(t, l, e) {
+		if l.EndCause != "" && l.Stale > 0 || crowded(t, l, e) { // what was there before is ended first
 			return onItsWay
 		}
 		return takeIt

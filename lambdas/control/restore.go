@@ -193,6 +193,7 @@ func takeIn(t *Task, l *Ledger, e wire.Entry, incarnation string, now time.Time)
 	}
 	l.Held.add(held)
 	l.Open++
+	l.EndCause = "" // whoever has a task that runs has not ended
 	t.LastStatus = move(t.LastStatus, task.Admitted)
 	t.Instance, t.Epoch, t.Incarnation, t.Attempt = l.ID, l.Epoch, incarnation, e.Attempt
 	t.Held, t.N, t.Shown, t.Kept = &held, 0, true, time.Time{}

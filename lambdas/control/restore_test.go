@@ -324,3 +324,24 @@ func TestRaiseEpochs_WhatIsTakenInHoldsTheGPUsThatItHas(t *testing.T) {
 		})
 	}
 }
+
+// The search found this one: the word that the host has ended was for its last
+// life, and what it has in this one would have been closed whatever its policy.
+func TestRaiseEpochs_WhatIsTakenInEndsTheWordThatItsHostHasEnded(t *testing.T) {
+	w := controltest.NewWorld(t)
+	e := bigHost(t, w)
+	queued := w.AddTask(small).ID
+	b := takeBackup(w, e)
+	w.MustAdmit(queued)
+	e.reports(queued, 1, task.Running)
+	w.Clock.Move(time.Hour)
+	b.restore(t, w)
+	raiseEpochs(t, w)
+	l := w.Ledger(e.id)
+	l.EndCause = task.HostGoneCause
+	w.Put(&l)
+	e.hears(t, e.lists(queued, 1, wire.PhaseRunning))
+	if got, l := w.Task(queued), w.Ledger(e.id); got.LastStatus != task.Pending || l.EndCause != "" || l.Open != 1 {
+		t.Errorf("it is %s; the ledger: %+v", got.LastStatus, l)
+	}
+}
