@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -91,7 +92,7 @@ func show(to io.Writer, l agent.Look, now time.Time) error {
 	default:
 		line("state", "registered in cluster %s, epoch %d", l.Cluster, l.Epoch)
 	}
-	line("instance", "%s", first(l.ContainerInstanceARN, l.Instance))
+	line("instance", "%s", cmp.Or(l.ContainerInstanceARN, l.Instance))
 	line("agent", "%s", l.Version)
 	line("docker", "%s", health(l.Docker, "OK", "IMPAIRED"))
 	line("commands", "%s", health(l.Commands, "the queue answers", "NOT READ"))
@@ -121,7 +122,7 @@ func show(to io.Writer, l agent.Look, now time.Time) error {
 		if t.Refused != "" {
 			last = "REFUSED"
 		}
-		fmt.Fprintf(w, "%s\t%d\t%s:%d\t%s\t%s\t%s\t%s\n", t.ID, t.Attempt, t.Family, t.Revision, last, t.Desired, first(string(t.Health), "-"), first(t.Refused, t.Reason, "-"))
+		fmt.Fprintf(w, "%s\t%d\t%s:%d\t%s\t%s\t%s\t%s\n", t.ID, t.Attempt, t.Family, t.Revision, last, t.Desired, cmp.Or(string(t.Health), "-"), cmp.Or(t.Refused, t.Reason, "-"))
 	}
 	return w.Flush()
 }
@@ -145,15 +146,6 @@ func health(h agent.Health, good, bad string) string {
 		return good
 	}
 	return bad + ": " + h.Why
-}
-
-func first(all ...string) string {
-	for _, s := range all {
-		if s != "" {
-			return s
-		}
-	}
-	return ""
 }
 
 // outputFlag reads -o json, all that commands which show something take.

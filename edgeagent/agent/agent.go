@@ -175,12 +175,18 @@ func (s signal) ring() {
 // sleep waits for d, for wake to ring, or for ctx to end; it says whether ctx
 // goes on.
 func sleep(ctx context.Context, d time.Duration, wake signal) bool {
+	return sleepUntil(ctx, d, wake, nil)
+}
+
+// sleepUntil is sleep that over ends, too.
+func sleepUntil(ctx context.Context, d time.Duration, wake signal, over <-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 	case <-timer.C:
 	case <-wake:
+	case <-over:
 	}
 	return ctx.Err() == nil
 }
@@ -192,15 +198,7 @@ func (a *Agent) retry(ctx context.Context, d time.Duration, wake signal) bool {
 	a.mu.Lock()
 	through := a.through
 	a.mu.Unlock()
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	case <-wake:
-	case <-through:
-	}
-	return ctx.Err() == nil
+	return sleepUntil(ctx, d, wake, through)
 }
 
 // gotThrough tells the loops that wait to try again that one of them succeeded.
