@@ -140,15 +140,21 @@ func (c *call) read() (before, after error) {
 
 func (c *call) write() (before, after error) {
 	w := c.w
-	switch {
-	case w.chance(w.plan.conflicts):
+	if w.chance(w.plan.conflicts) {
 		w.count("transaction conflict")
 		return fault.New(fault.Conflict, "another transaction was in the way"), nil
-	case w.chance(w.plan.storeFails):
-		w.count("write failed")
+	}
+	return w.unsure(w.plan.storeFails, "write failed", "answer of a write lost")
+}
+
+// unsure is a call that may fail, or be carried out without an answer.
+func (w *World) unsure(chance float64, failed, lost string) (before, after error) {
+	switch {
+	case w.chance(chance):
+		w.count(failed)
 		return fault.New(fault.Unavailable, "throttled"), nil
-	case w.chance(w.plan.storeFails):
-		w.count("answer of a write lost")
+	case w.chance(chance):
+		w.count(lost)
 		return nil, fault.New(fault.Unavailable, "the answer was lost")
 	}
 	return nil, nil
@@ -238,16 +244,7 @@ func (s store) Revisions(ctx context.Context, family string, descending bool, pa
 type sender struct{ c *call }
 
 func (s sender) send() (before, after error) {
-	w := s.c.w
-	switch {
-	case w.chance(w.plan.sendFails):
-		w.count("send of a function failed")
-		return fault.New(fault.Unavailable, "throttled"), nil
-	case w.chance(w.plan.sendFails):
-		w.count("answer of a send lost")
-		return nil, fault.New(fault.Unavailable, "the answer was lost")
-	}
-	return nil, nil
+	return s.c.w.unsure(s.c.w.plan.sendFails, "send of a function failed", "answer of a send lost")
 }
 
 func (s sender) Commands(ctx context.Context, commands ...wire.Message) error {

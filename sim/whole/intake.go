@@ -20,59 +20,68 @@ func again(err error) error {
 	return err
 }
 
+// gathered is what of a batch goes to a use case together, and where it stood.
+type gathered[T any] struct {
+	all []T
+	at  []int
+}
+
+func (g *gathered[T]) add(one T, at int) { g.all, g.at = append(g.all, one), append(g.at, at) }
+
+// each decodes a batch and hands its messages on, one by one.
+func each(batch []*letter, take func(i int, l *letter, m wire.Message) error) []error {
+	errs := make([]error, len(batch))
+	for i, l := range batch {
+		m, err := wire.Decode(l.body)
+		if err == nil {
+			err = take(i, l, m)
+		}
+		errs[i] = again(err)
+	}
+	return errs
+}
+
+// together hands on what was gathered, if there is any.
+func together[T any](errs []error, g gathered[T], take func([]T) []error) []error {
+	if len(g.all) > 0 {
+		for k, err := range take(g.all) {
+			errs[g.at[k]] = again(err)
+		}
+	}
+	return errs
+}
+
 func (w *World) takeReports(batch []*letter) (string, func(context.Context, *control.Control) []error) {
 	return "statechange", func(ctx context.Context, c *control.Control) []error {
-		errs := make([]error, len(batch))
-		var told []control.Told
-		var at []int
-		for i, l := range batch {
-			m, err := wire.Decode(l.body)
-			if err != nil {
-				errs[i] = again(err)
-				continue
-			}
+		var told gathered[control.Told]
+		errs := each(batch, func(i int, l *letter, m wire.Message) error {
 			switch m := m.(type) {
 			case *wire.Register:
-				errs[i] = again(c.IngestRegister(ctx, l.sender, m))
+				return c.IngestRegister(ctx, l.sender, m)
 			case *wire.Report:
-				told, at = append(told, control.Told{Sender: l.sender, Report: m}), append(at, i)
+				told.add(control.Told{Sender: l.sender, Report: m}, i)
 			case *wire.Refused:
-				told, at = append(told, control.Told{Sender: l.sender, Refused: m}), append(at, i)
+				told.add(control.Told{Sender: l.sender, Refused: m}, i)
 			}
-		}
-		if len(told) > 0 {
-			for k, err := range c.IngestReports(ctx, told) {
-				errs[at[k]] = again(err)
-			}
-		}
-		return errs
+			return nil
+		})
+		return together(errs, told, func(all []control.Told) []error { return c.IngestReports(ctx, all) })
 	}
 }
 
 func (w *World) takeHeartbeats(batch []*letter) (string, func(context.Context, *control.Control) []error) {
 	return "heartbeats", func(ctx context.Context, c *control.Control) []error {
-		errs := make([]error, len(batch))
-		var beats []control.Beat
-		var at []int
-		for i, l := range batch {
-			m, err := wire.Decode(l.body)
-			if err != nil {
-				errs[i] = again(err)
-				continue
-			}
+		var beats gathered[control.Beat]
+		errs := each(batch, func(i int, l *letter, m wire.Message) error {
 			switch m := m.(type) {
 			case *wire.Heartbeat:
-				beats, at = append(beats, control.Beat{Sender: l.sender, Instance: m.Instance, Message: m}), append(at, i)
+				beats.add(control.Beat{Sender: l.sender, Instance: m.Instance, Message: m}, i)
 			case *wire.Probe:
-				errs[i] = again(c.IngestProbe(ctx, l.sender, m))
+				return c.IngestProbe(ctx, l.sender, m)
 			}
-		}
-		if len(beats) > 0 {
-			for k, err := range c.Heartbeats(ctx, beats) {
-				errs[at[k]] = again(err)
-			}
-		}
-		return errs
+			return nil
+		})
+		return together(errs, beats, func(all []control.Beat) []error { return c.Heartbeats(ctx, all) })
 	}
 }
 
