@@ -187,17 +187,7 @@ const patience = 45 * time.Second // a restart of the emulator, on a busy machin
 
 func (g *stage) register(family string, change func(*ecs.RegisterTaskDefinitionInput, *types.ContainerDefinition)) string {
 	g.t.Helper()
-	c := types.ContainerDefinition{Name: aws.String("main"), Image: &g.Image, Memory: aws.Int32(16), StopTimeout: aws.Int32(2), Command: []string{"sleep", "600"}}
-	in := &ecs.RegisterTaskDefinitionInput{Family: &family, NetworkMode: types.NetworkModeNone}
-	if change != nil {
-		change(in, &c)
-	}
-	in.ContainerDefinitions = []types.ContainerDefinition{c}
-	out, err := g.ecs.RegisterTaskDefinition(g.t.Context(), in)
-	if err != nil {
-		g.t.Fatalf("register %s: %v", family, err)
-	}
-	return fmt.Sprintf("%s:%d", aws.ToString(out.TaskDefinition.Family), out.TaskDefinition.Revision)
+	return g.Register(g.t, g.ecs, family, change)
 }
 
 // start starts a task on one agent.
@@ -332,11 +322,8 @@ func (g *stage) allFree() string {
 		g.t.Fatal(err)
 	}
 	for n, i := range all {
-		for k, r := range i.RegisteredResources {
-			left := i.RemainingResources[k]
-			if left.IntegerValue != r.IntegerValue || !slices.Equal(left.StringSetValue, r.StringSetValue) {
-				return fmt.Sprintf("of %s of agent %d remain %d %v, of %d %v", aws.ToString(r.Name), n, left.IntegerValue, left.StringSetValue, r.IntegerValue, r.StringSetValue)
-			}
+		if held := local.Held(i); held != "" {
+			return fmt.Sprintf("agent %d: %s", n, held)
 		}
 	}
 	return ""

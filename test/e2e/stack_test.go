@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -126,11 +125,8 @@ func (s *stack) instance(id string) types.ContainerInstance {
 // allFree says what is still held, or "".
 func (s *stack) allFree() string {
 	for _, i := range s.instances() {
-		for n, r := range i.RegisteredResources {
-			left := i.RemainingResources[n]
-			if left.IntegerValue != r.IntegerValue || !slices.Equal(left.StringSetValue, r.StringSetValue) {
-				return fmt.Sprintf("%s of %s: %d %v of %d %v", aws.ToString(r.Name), aws.ToString(i.ContainerInstanceArn), left.IntegerValue, left.StringSetValue, r.IntegerValue, r.StringSetValue)
-			}
+		if held := local.Held(i); held != "" {
+			return aws.ToString(i.ContainerInstanceArn) + ": " + held
 		}
 	}
 	return ""
@@ -139,17 +135,7 @@ func (s *stack) allFree() string {
 // register registers a definition with one container, "main", on the test image.
 func (s *stack) register(family string, change func(*ecs.RegisterTaskDefinitionInput, *types.ContainerDefinition)) string {
 	s.t.Helper()
-	c := types.ContainerDefinition{Name: aws.String("main"), Image: &s.Image, Memory: aws.Int32(16), StopTimeout: aws.Int32(2), Command: []string{"sleep", "600"}}
-	in := &ecs.RegisterTaskDefinitionInput{Family: &family, NetworkMode: types.NetworkModeNone}
-	if change != nil {
-		change(in, &c)
-	}
-	in.ContainerDefinitions = []types.ContainerDefinition{c}
-	out, err := s.ecs.RegisterTaskDefinition(s.t.Context(), in)
-	if err != nil {
-		s.t.Fatalf("register %s: %v", family, err)
-	}
-	return fmt.Sprintf("%s:%d", aws.ToString(out.TaskDefinition.Family), out.TaskDefinition.Revision)
+	return s.Register(s.t, s.ecs, family, change)
 }
 
 // tool runs one of the pinned stock clients against the stack.

@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +11,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 )
 
 // Root is the project's folder, as it was when the tests were compiled.
@@ -48,6 +53,34 @@ func ForTest(t testing.TB, o Options) *Stack {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// Register registers by a client a definition with one container, "main", on the
+// test image, and returns its family and revision.
+func (s *Stack) Register(t testing.TB, client *ecs.Client, family string, change func(*ecs.RegisterTaskDefinitionInput, *types.ContainerDefinition)) string {
+	t.Helper()
+	c := types.ContainerDefinition{Name: aws.String("main"), Image: &s.Image, Memory: aws.Int32(16), StopTimeout: aws.Int32(2), Command: []string{"sleep", "600"}}
+	in := &ecs.RegisterTaskDefinitionInput{Family: &family, NetworkMode: types.NetworkModeNone}
+	if change != nil {
+		change(in, &c)
+	}
+	in.ContainerDefinitions = []types.ContainerDefinition{c}
+	out, err := client.RegisterTaskDefinition(t.Context(), in)
+	if err != nil {
+		t.Fatalf("register %s: %v", family, err)
+	}
+	return fmt.Sprintf("%s:%d", aws.ToString(out.TaskDefinition.Family), out.TaskDefinition.Revision)
+}
+
+// Held says what an instance does not have free, or "".
+func Held(i types.ContainerInstance) string {
+	for n, r := range i.RegisteredResources {
+		left := i.RemainingResources[n]
+		if left.IntegerValue != r.IntegerValue || !slices.Equal(left.StringSetValue, r.StringSetValue) {
+			return fmt.Sprintf("of %s remain %d %v, of %d %v", aws.ToString(r.Name), left.IntegerValue, left.StringSetValue, r.IntegerValue, r.StringSetValue)
+		}
+	}
+	return ""
 }
 
 // CheckBooks holds every ledger and every service's count against the tasks,
