@@ -6,6 +6,8 @@ package agent
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"time"
 
 	"github.com/longshore-run/longshore/shared/task"
@@ -21,7 +23,8 @@ import (
 // silent or broken: try again).
 type Engine interface {
 	// Image makes the image present by the pull policy and returns its digest or id.
-	Image(ctx context.Context, ref string) (digest string, err error)
+	// A pull is made with the login and shared between equal ones alone.
+	Image(ctx context.Context, ref string, login Login) (digest string, err error)
 	// Create makes the container and the volumes it needs, not started.
 	Create(ctx context.Context, spec Spec) (runtimeID string, err error)
 	// Start runs a created container. One that has ever run is left as it is: a
@@ -47,6 +50,16 @@ type Engine interface {
 	Ping(ctx context.Context) error
 	Info(ctx context.Context) (EngineInfo, error)
 }
+
+// Login is who pulls an image from its registry; the zero value is nobody in
+// particular. It is never printed.
+type Login struct{ Username, Password string }
+
+// Format keeps a login out of every text that is made with fmt, however it is asked for.
+func (Login) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "(login)") }
+
+// MarshalText keeps it out of JSON, and so out of logs and the journal.
+func (Login) MarshalText() ([]byte, error) { return []byte("(login)"), nil }
 
 // EngineInfo is what the host and its engine are.
 type EngineInfo struct {

@@ -59,7 +59,7 @@ func (s *shell) Image(ctx context.Context, container string) (string, error) {
 	if !ok {
 		return "", errNoDefinition
 	}
-	return s.a.Engine.Image(ctx, c.Image)
+	return s.a.Engine.Image(ctx, c.Image, Login{})
 }
 
 var errNoDefinition = fault.New(fault.Invalid, "the task's definition is not known here")

@@ -186,7 +186,7 @@ func (l *life) engineCall(ctx context.Context, verb string, id agent.ContainerID
 
 var none agent.ContainerID
 
-func (l *life) Image(ctx context.Context, ref string) (digest string, err error) {
+func (l *life) Image(ctx context.Context, ref string, _ agent.Login) (digest string, err error) {
 	err = l.engineCall(ctx, "image", agent.ContainerID{Container: ref}, 3*time.Second, func() error {
 		if l.h.w.chance(l.h.w.plan.pullFails) {
 			l.h.w.count("pull failed")

@@ -79,8 +79,8 @@ func (e *Engine) call(ctx context.Context, verb string, id agent.ContainerID) er
 	return fault.Wrap(fault.Unavailable, ctx.Err(), "%s", verb)
 }
 
-// Image finds every image.
-func (e *Engine) Image(ctx context.Context, ref string) (string, error) {
+// Image finds every image, for everybody.
+func (e *Engine) Image(ctx context.Context, ref string, _ agent.Login) (string, error) {
 	return "sha256:" + ref, e.call(ctx, "image", agent.ContainerID{Container: ref})
 }
 

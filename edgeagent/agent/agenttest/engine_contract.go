@@ -53,7 +53,7 @@ func EngineContract(t *testing.T, newEngine func(instance string) agent.Engine, 
 }
 
 func imageThere(b *bench) {
-	digest, err := b.Image(b.ctx, b.image)
+	digest, err := b.Image(b.ctx, b.image, agent.Login{})
 	b.must(err)
 	if !strings.HasPrefix(digest, "sha256:") {
 		b.Fatalf("the digest is %q, want sha256:…", digest)
@@ -68,7 +68,7 @@ func imageThere(b *bench) {
 const nowhere = "registry.invalid/longshore/nowhere:1"
 
 func imageMissing(b *bench) {
-	_, err := b.Image(b.ctx, nowhere)
+	_, err := b.Image(b.ctx, nowhere, agent.Login{})
 	b.kind(err, fault.NotFound)
 	if !strings.HasPrefix(err.Error(), "CannotPullContainerError: ") {
 		b.Fatalf("the error is %q, want ECS's CannotPullContainerError", err)

@@ -63,11 +63,11 @@ func number(text string) int {
 	return n
 }
 
-func (s *shell) Image(ctx context.Context, ref string) (string, error) {
+func (s *shell) Image(ctx context.Context, ref string, login agent.Login) (string, error) {
 	if ref != fakeImage {
 		return "", fault.New(fault.NotFound, "CannotPullContainerError: no such image: %s", ref)
 	}
-	return s.Engine.Image(ctx, ref)
+	return s.Engine.Image(ctx, ref, login)
 }
 
 func TestEngine_InMemoryKeepsTheContractOfEngines(t *testing.T) {

@@ -125,8 +125,8 @@ type lifeEngine struct {
 	life *Life
 }
 
-func (e lifeEngine) Image(ctx context.Context, ref string) (digest string, err error) {
-	err = e.life.do("image", func() (err error) { digest, err = e.Engine.Image(ctx, ref); return err })
+func (e lifeEngine) Image(ctx context.Context, ref string, login agent.Login) (digest string, err error) {
+	err = e.life.do("image", func() (err error) { digest, err = e.Engine.Image(ctx, ref, login); return err })
 	return digest, err
 }
 

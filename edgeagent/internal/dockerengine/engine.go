@@ -32,7 +32,9 @@ type Engine struct {
 	ids     map[agent.ContainerID]string
 	digests map[imageKey]string
 	pulled  map[string]bool
-	flights map[string]*flight
+	flights map[want]*flight
+	readers map[reader]bool // who has pulled what in this life
+	private map[string]bool // images that were pulled with a login in this life
 }
 
 var _ agent.Engine = (*Engine)(nil)
@@ -64,7 +66,9 @@ func New(host, instanceID, cluster string, options ...Option) (*Engine, error) {
 		ids:     map[agent.ContainerID]string{},
 		digests: map[imageKey]string{},
 		pulled:  map[string]bool{},
-		flights: map[string]*flight{},
+		flights: map[want]*flight{},
+		readers: map[reader]bool{},
+		private: map[string]bool{},
 	}
 	for _, o := range options {
 		o(e)

@@ -20,7 +20,10 @@ var anID = agent.ContainerID{Task: testTask, Attempt: 2, Container: "main"}
 func verbs(t *testing.T) map[string]func(context.Context, *Engine) error {
 	def := registered(t, input(t, "minimal"))
 	return map[string]func(context.Context, *Engine) error{
-		"image":      func(ctx context.Context, e *Engine) error { _, err := e.Image(ctx, "busybox"); return err },
+		"image": func(ctx context.Context, e *Engine) error {
+			_, err := e.Image(ctx, "busybox", agent.Login{})
+			return err
+		},
 		"create":     func(ctx context.Context, e *Engine) error { _, err := e.Create(ctx, specOf(def, "main")); return err },
 		"start":      func(ctx context.Context, e *Engine) error { return e.Start(ctx, anID) },
 		"restart":    func(ctx context.Context, e *Engine) error { return e.Restart(ctx, anID, time.Now()) },

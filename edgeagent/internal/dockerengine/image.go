@@ -9,6 +9,7 @@ import (
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/client"
 
+	"github.com/longshore-run/longshore/edgeagent/agent"
 	"github.com/longshore-run/longshore/shared/fault"
 )
 
@@ -56,7 +57,7 @@ type imageKey struct{ id, ref string }
 
 // Image makes an image present by the pull policy. The digest is the registry's
 // where one is known, else (an image built or loaded here) Docker's image id.
-func (e *Engine) Image(ctx context.Context, ref string) (string, error) {
+func (e *Engine) Image(ctx context.Context, ref string, login agent.Login) (string, error) {
 	named, err := reference.ParseNormalizedNamed(ref)
 	if err != nil {
 		return "", fault.Wrap(fault.Invalid, err, "%s: image %q", cannotPull, ref)
@@ -73,15 +74,16 @@ func (e *Engine) Image(ctx context.Context, ref string) (string, error) {
 			return "", err
 		}
 	}
-	if !e.policy.pulls(present, pinned, before) {
+	w := want{named.String(), login}
+	if !e.policy.pulls(present, pinned && e.mayRead(w), before) {
 		return digest, nil
 	}
 	tries := e.limits.PullTries
 	if present && e.policy.forgives() {
 		tries = 1
 	}
-	if err := e.pull(ctx, named.String(), tries); err != nil {
-		if present && e.policy.forgives() && !fault.Is(err, fault.Unavailable) {
+	if err := e.pull(ctx, w, tries); err != nil {
+		if present && e.policy.forgives() && !fault.Is(err, fault.Unavailable) && !e.isKept(w, err) {
 			return digest, nil
 		}
 		return "", err
@@ -89,6 +91,7 @@ func (e *Engine) Image(ctx context.Context, ref string) (string, error) {
 	e.mu.Lock()
 	e.pulled[ref] = true
 	e.mu.Unlock()
+	e.hasRead(w)
 	digest, present, err = e.held(ctx, ref)
 	if err == nil && !present {
 		err = fault.New(fault.NotFound, "%s: image %s was pulled and is not there", cannotPull, ref)

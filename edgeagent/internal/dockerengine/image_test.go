@@ -13,6 +13,7 @@ import (
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/image"
 
+	"github.com/longshore-run/longshore/edgeagent/agent"
 	"github.com/longshore-run/longshore/shared/fault"
 )
 
@@ -67,7 +68,7 @@ func TestImage_IsPulledByItsPolicy(t *testing.T) {
 				list = append(list, container.Summary{ID: "c1", Image: "busybox"})
 			}
 			s.on(routeList, give(list))
-			digest, err := s.engine(t, patient(), WithPolicy(c.policy)).Image(t.Context(), "busybox")
+			digest, err := s.engine(t, patient(), WithPolicy(c.policy)).Image(t.Context(), "busybox", agent.Login{})
 			if fault.Of(err) != c.want || c.want == "" && digest != digestA {
 				t.Errorf("digest %q, error %v; want kind %q", digest, err, c.want)
 			}
@@ -92,7 +93,7 @@ func TestImage_OncePulledIsNotPulledAgain(t *testing.T) {
 	s.on(routeList, give([]container.Summary{}))
 	e := s.engine(t, patient(), WithPolicy(PolicyOnce))
 	for range 3 {
-		if _, err := e.Image(t.Context(), "busybox"); err != nil {
+		if _, err := e.Image(t.Context(), "busybox", agent.Login{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -104,7 +105,7 @@ func TestImage_OncePulledIsNotPulledAgain(t *testing.T) {
 func TestImage_ADigestThatIsThereIsNotPulled(t *testing.T) {
 	s := newStub(t)
 	s.on("GET /images/busybox@"+digestA+"/json", there)
-	digest, err := s.engine(t, patient()).Image(t.Context(), "busybox@"+digestA)
+	digest, err := s.engine(t, patient()).Image(t.Context(), "busybox@"+digestA, agent.Login{})
 	if err != nil || digest != digestA || s.count(routePull) != 0 {
 		t.Errorf("%q, %v after %d pulls", digest, err, s.count(routePull))
 	}
@@ -117,7 +118,7 @@ func TestImage_WhatARegistryRefusesIsNotAskedAgain(t *testing.T) {
 	} {
 		s := newStub(t)
 		s.on(routePull, pull)
-		_, err := s.engine(t, patient()).Image(t.Context(), "busybox")
+		_, err := s.engine(t, patient()).Image(t.Context(), "busybox", agent.Login{})
 		if !fault.Is(err, fault.NotFound) || !strings.HasPrefix(err.Error(), "CannotPullContainerError: ") || s.count(routePull) != 1 {
 			t.Errorf("%v after %d pulls", err, s.count(routePull))
 		}
@@ -126,7 +127,7 @@ func TestImage_WhatARegistryRefusesIsNotAskedAgain(t *testing.T) {
 
 func TestImage_WhatIsNoReferenceIsInvalid(t *testing.T) {
 	for _, ref := range []string{"", "Upper", "a b", strings.Repeat("f", 64)} {
-		if _, err := newStub(t).engine(t, patient()).Image(t.Context(), ref); !fault.Is(err, fault.Invalid) {
+		if _, err := newStub(t).engine(t, patient()).Image(t.Context(), ref, agent.Login{}); !fault.Is(err, fault.Invalid) {
 			t.Errorf("%q: %v, want invalid", ref, err)
 		}
 	}
@@ -149,7 +150,7 @@ func TestImage_APullThatGoesQuietEnds(t *testing.T) {
 			}
 			s.on(routePull, thenStall(lines(`{"status":"Pulling"}`)))
 			begun := time.Now()
-			_, err := e.Image(t.Context(), "busybox")
+			_, err := e.Image(t.Context(), "busybox", agent.Login{})
 			if took := time.Since(begun); !fault.Is(err, want) || took > 5*time.Second {
 				t.Errorf("after %s: %v, want kind %q", took, err, want)
 			}
@@ -164,7 +165,7 @@ func TestImage_APullThatGoesOnForTooLongFailsForGood(t *testing.T) {
 	limits := patient()
 	limits.Pull = 100 * time.Millisecond
 	s.on(routePull, thenStall(lines(`{"status":"Pulling"}`)))
-	_, err := s.engine(t, limits).Image(t.Context(), "busybox")
+	_, err := s.engine(t, limits).Image(t.Context(), "busybox", agent.Login{})
 	if !fault.Is(err, fault.NotFound) || !strings.HasPrefix(err.Error(), "CannotPullContainerError: ") || !strings.Contains(err.Error(), "longer than 100ms") || s.count(routePull) != 1 {
 		t.Errorf("%v after %d pulls", err, s.count(routePull))
 	}
@@ -177,7 +178,7 @@ func TestImage_AnEngineThatDiesWithinAPullIsUnavailable(t *testing.T) {
 		lines(`{"status":"Pulling"}`)(w, r)
 		panic(http.ErrAbortHandler)
 	})
-	if _, err := s.engine(t, patient()).Image(t.Context(), "busybox"); !fault.Is(err, fault.Unavailable) {
+	if _, err := s.engine(t, patient()).Image(t.Context(), "busybox", agent.Login{}); !fault.Is(err, fault.Unavailable) {
 		t.Errorf("%v, want an unavailable engine", err)
 	}
 }
@@ -198,12 +199,12 @@ func TestImage_ManyWhoWantOneShareItsPull(t *testing.T) {
 	e := s.engine(t, patient(), WithPolicy(PolicyAlways))
 	impatient, leave := context.WithCancel(t.Context())
 	left := make(chan error, 1)
-	go func() { _, err := e.Image(impatient, "busybox"); left <- err }()
+	go func() { _, err := e.Image(impatient, "busybox", agent.Login{}); left <- err }()
 	until(t, "the pull", func() bool { return s.count(routePull) == 1 })
 	errs := make(chan error, 8)
 	var wg sync.WaitGroup
 	for range 8 {
-		wg.Go(func() { _, err := e.Image(t.Context(), "busybox"); errs <- err })
+		wg.Go(func() { _, err := e.Image(t.Context(), "busybox", agent.Login{}); errs <- err })
 	}
 	until(t, "all to wait", func() bool { return e.waiting("docker.io/library/busybox:latest") == 9 })
 	leave()
@@ -230,7 +231,7 @@ func TestImage_ManyWhoWantOneShareItsPull(t *testing.T) {
 func (e *Engine) waiting(ref string) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if f := e.flights[ref]; f != nil {
+	if f := e.flights[want{ref: ref}]; f != nil {
 		return f.waiting
 	}
 	return 0
@@ -246,7 +247,7 @@ func TestImage_APullThatNobodyWaitsForEnds(t *testing.T) {
 	e := s.engine(t, patient())
 	ctx, leave := context.WithCancel(t.Context())
 	left := make(chan error, 1)
-	go func() { _, err := e.Image(ctx, "busybox"); left <- err }()
+	go func() { _, err := e.Image(ctx, "busybox", agent.Login{}); left <- err }()
 	until(t, "the pull", func() bool { return s.count(routePull) == 1 })
 	leave()
 	<-left

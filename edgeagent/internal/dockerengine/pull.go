@@ -24,23 +24,23 @@ type flight struct {
 	cancel  context.CancelFunc
 }
 
-// pull fetches an image; one fetch of an image goes on at a time. A caller that
-// leaves does not end it for the others, and the last one to leave does.
-func (e *Engine) pull(ctx context.Context, ref string, tries int) error {
+// pull fetches an image; one fetch of an image with one login goes on at a time. A
+// caller that leaves does not end it for the others, and the last one to leave does.
+func (e *Engine) pull(ctx context.Context, w want, tries int) error {
 	e.mu.Lock()
-	f := e.flights[ref]
+	f := e.flights[w]
 	if f == nil {
 		shared, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		f = &flight{done: make(chan struct{}), cancel: cancel}
-		e.flights[ref] = f
+		e.flights[w] = f
 		go func() {
 			defer cancel()
-			err := e.fetch(shared, ref, tries)
+			err := e.fetch(shared, w, tries)
 			e.mu.Lock()
 			defer e.mu.Unlock()
 			f.err = err
-			if e.flights[ref] == f {
-				delete(e.flights, ref)
+			if e.flights[w] == f {
+				delete(e.flights, w)
 			}
 			close(f.done)
 		}()
@@ -57,20 +57,20 @@ func (e *Engine) pull(ctx context.Context, ref string, tries int) error {
 	defer e.mu.Unlock()
 	if f.waiting--; f.waiting == 0 {
 		f.cancel()
-		if e.flights[ref] == f {
-			delete(e.flights, ref) // who comes now starts anew
+		if e.flights[w] == f {
+			delete(e.flights, w) // who comes now starts anew
 		}
 	}
-	return fault.Wrap(fault.Unavailable, ctx.Err(), "pull %s", ref)
+	return fault.Wrap(fault.Unavailable, ctx.Err(), "pull %s", w.ref)
 }
 
 // fetch pulls, again after a while if that failed and may pass.
-func (e *Engine) fetch(ctx context.Context, ref string, tries int) error {
+func (e *Engine) fetch(ctx context.Context, w want, tries int) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, e.limits.Pull, fmt.Errorf("%w than %s", errLong, e.limits.Pull))
 	defer cancel()
 	wait := e.limits.PullRetry
 	for try := 1; ; try++ {
-		err := e.fetchOnce(ctx, ref)
+		err := e.fetchOnce(ctx, w)
 		if err == nil || try >= tries || !fault.Is(err, fault.NotFound) || final(err) {
 			return err
 		}
@@ -83,16 +83,21 @@ func (e *Engine) fetch(ctx context.Context, ref string, tries int) error {
 	}
 }
 
-func (e *Engine) fetchOnce(ctx context.Context, ref string) error {
+func (e *Engine) fetchOnce(ctx context.Context, w want) error {
+	ref := w.ref
 	api, err := e.connect(ctx)
 	if err != nil {
 		return classify(ctx, "pull "+ref, err)
+	}
+	auth, err := w.auth()
+	if err != nil {
+		return fault.Wrap(fault.Invalid, err, "%s: pull of %s", cannotPull, ref)
 	}
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
 	quiet := time.AfterFunc(e.limits.PullSilence, func() { giveUp(errQuiet) })
 	defer quiet.Stop()
-	body, err := api.ImagePull(ctx, ref, image.PullOptions{})
+	body, err := api.ImagePull(ctx, ref, image.PullOptions{RegistryAuth: auth})
 	if err == nil {
 		defer body.Close()
 		err = progress(body, func() { quiet.Reset(e.limits.PullSilence) })
