@@ -69,7 +69,7 @@ func (c *Control) RegisterTaskDefinition(ctx context.Context, in taskdef.Input, 
 		family.Latest++
 		family.Active++
 		def := taskdef.Echo(in, taskdef.Registration{
-			Region: c.Setting.Region, Account: c.Setting.Account, Revision: family.Latest, At: taskdef.At(now), By: by,
+			Region: c.Setting.Region, Account: c.Setting.Account, Partition: c.Setting.Partition, Revision: family.Latest, At: taskdef.At(now), By: by,
 		})
 		def.TaskDefinitionArn = c.DefinitionARN(in.Family, family.Latest)
 		*d = Definition{

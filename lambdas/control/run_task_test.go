@@ -162,20 +162,28 @@ func TestRunTask_GoesToTheProcessorItsDefinitionNames(t *testing.T) {
 }
 
 func TestRunTask_WhatOnlySomeAgentsCanDoGoesToThose(t *testing.T) {
-	for attribute, container := range map[string]string{
-		"ecs.capability.container-health-check":   `"healthCheck":{"command":["CMD","true"]}`,
-		"ecs.capability.container-restart-policy": `"restartPolicy":{"enabled":true}`,
+	const role, reader = `"arn:aws:iam::000000000000:role/longshore/app"`, `,"executionRoleArn":"arn:aws:iam::000000000000:role/longshore/pull"`
+	for _, c := range []struct{ attribute, container, task, overrides string }{
+		{"ecs.capability.container-health-check", `,"healthCheck":{"command":["CMD","true"]}`, "", ""},
+		{"ecs.capability.container-restart-policy", `,"restartPolicy":{"enabled":true}`, "", ""},
+		{"com.amazonaws.ecs.capability.task-iam-role", "", `,"taskRoleArn":` + role, ""},
+		{"com.amazonaws.ecs.capability.task-iam-role", "", "", `{"taskRoleArn":` + role + `}`},
+		{"com.amazonaws.ecs.capability.task-iam-role-network-host", "", `,"networkMode":"host","taskRoleArn":` + role, ""},
+		{"ecs.capability.secrets.ssm.environment-variables", `,"secrets":[{"name":"A","valueFrom":"/a"}]`, reader, ""},
+		{"ecs.capability.env-files.s3", "", reader, `{"containerOverrides":[{"name":"main","environmentFiles":[{"type":"s3","value":"arn:aws:s3:::b/a.env"}]}]}`},
+		{"ecs.capability.private-registry-authentication.secretsmanager", `,"repositoryCredentials":{"credentialsParameter":"login"}`, reader, ""},
 	} {
+		attribute := c.attribute
 		r := newAPIRig(t)
 		r.cluster()
-		in := decode(t, `{"family":"new","containerDefinitions":[{"name":"main","image":"busybox","memory":16,`+container+`}]}`)
+		in := decode(t, `{"family":"new","containerDefinitions":[{"name":"main","image":"busybox","memory":16`+c.container+`}]`+c.task+`}`)
 		if _, err := r.RegisterTaskDefinition(context.Background(), in, ""); err != nil {
 			t.Fatal(err)
 		}
 		r.instance(1)
 		able := &control.Instance{ID: r.instance(2)}
 		req := one(1)
-		req.Definition = "new"
+		req.Definition, req.Overrides = "new", json.RawMessage(c.overrides)
 		run := r.run(req)
 		r.admit()
 		if got := r.task(run.Tasks[0].ID); got.WaitingReason != "ATTRIBUTE" {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"maps"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -169,9 +168,10 @@ func (c *Control) makeOrigin(r *TaskRequest, d *Definition, k *Cluster) (*origin
 	if o.def, err = taskdef.ParseStored(d.Definition); err != nil {
 		return nil, err
 	}
+	merged := o.def // what the tasks really run
 	if len(r.Overrides) > 0 {
 		if o.over, err = taskdef.DecodeOverride(r.Overrides); err == nil {
-			_, err = taskdef.Apply(o.def, o.over)
+			merged, err = taskdef.Apply(o.def, o.over)
 		}
 		if err != nil {
 			return nil, refusedBy(err, InvalidParameterException)
@@ -192,11 +192,11 @@ func (c *Control) makeOrigin(r *TaskRequest, d *Definition, k *Cluster) (*origin
 	for _, p := range o.def.PlacementConstraints {
 		constraints = append(constraints, Placement{Type: p.Type, Expression: p.Expression})
 	}
-	for _, a := range o.def.RequiresAttributes {
+	for _, a := range merged.RequiresAttributes {
 		switch { // those of ECS's that our agents tell
 		case a.Name == attributeProcessor:
 			constraints = append(constraints, Placement{Type: "memberOf", Expression: "attribute:" + a.Name + " == " + a.Value})
-		case slices.Contains(taskdef.Capabilities(), a.Name):
+		case taskdef.PlacedBy(a.Name):
 			constraints = append(constraints, Placement{Type: "memberOf", Expression: "attribute:" + a.Name + " exists"})
 		}
 	}

@@ -35,6 +35,8 @@ func overrideRules(over TaskOverride) Faults {
 	}
 	j.taskCPU("overrides.cpu", over.CPU)
 	j.taskMemory("overrides.memory", over.Memory)
+	j.role("overrides.taskRoleArn", over.TaskRoleArn)
+	j.role("overrides.executionRoleArn", over.ExecutionRoleArn)
 	seen := map[string]bool{}
 	for i, c := range over.ContainerOverrides {
 		path := fmt.Sprintf("overrides.containerOverrides[%d]", i)
@@ -44,6 +46,7 @@ func overrideRules(over TaskOverride) Faults {
 		seen[c.Name] = true
 		j.between(path+".cpu", c.CPU, 0, maxTaskCPU)
 		j.environment(path+".environment", c.Environment)
+		j.environmentFiles(path+".environmentFiles", c.EnvironmentFiles)
 		j.resources(path+".resourceRequirements", c.ResourceRequirements)
 		for k, s := range c.Command {
 			j.argument(fmt.Sprintf("%s.command[%d]", path, k), s)
@@ -53,7 +56,8 @@ func overrideRules(over TaskOverride) Faults {
 }
 
 // Apply makes the definition that a task with these overrides runs. It refuses overrides that name no container, and
-// a result whose sizes do not fit together. Neither argument is changed.
+// a result that does not fit together. Its roles are ARNs, its attributes those that it requires itself. Neither argument is
+// changed.
 func Apply(def TaskDefinition, over TaskOverride) (TaskDefinition, error) {
 	var again TaskOverride
 	faults, _ := decode(encode(over), "overrides", overrideSchema(), &again)
@@ -61,22 +65,26 @@ func Apply(def TaskDefinition, over TaskOverride) (TaskDefinition, error) {
 	spec, unknown := merge(def.Spec, over)
 	faults = append(faults, unknown...)
 	if len(faults) == 0 {
-		faults = sizeFaults(spec)
+		faults = mergedFaults(spec)
 	}
 	if len(faults) > 0 {
 		return TaskDefinition{}, faults
 	}
+	spec.TaskRoleArn = roleOf(def.TaskDefinitionArn, spec.TaskRoleArn)
+	spec.ExecutionRoleArn = roleOf(def.TaskDefinitionArn, spec.ExecutionRoleArn)
 	def.Spec = spec
+	def.RequiresAttributes = requirements(spec)
 	return def, nil
 }
 
-// sizeFaults judges sizes that overrides have changed.
-func sizeFaults(spec Spec) Faults {
+// mergedFaults judges what overrides have changed.
+func mergedFaults(spec Spec) Faults {
 	j := judge{def: spec}
 	j.taskSize()
 	for i, c := range spec.ContainerDefinitions {
 		j.containerSize(fmt.Sprintf("containerDefinitions[%d]", i), c)
 	}
+	j.together()
 	for i, f := range j.Faults {
 		j.Faults[i] = Fault{Path: "overrides", Message: "lead to a definition whose " + f.Error(), Kind: f.Kind}
 	}
@@ -97,6 +105,8 @@ func merge(s Spec, over TaskOverride) (Spec, Faults) {
 	}
 	s.CPU = cmp.Or(plain(over.CPU, parseCPU), s.CPU)
 	s.Memory = cmp.Or(plain(over.Memory, parseMemory), s.Memory)
+	s.TaskRoleArn = cmp.Or(over.TaskRoleArn, s.TaskRoleArn)
+	s.ExecutionRoleArn = cmp.Or(over.ExecutionRoleArn, s.ExecutionRoleArn)
 	return s, faults
 }
 
@@ -115,6 +125,10 @@ func mergeContainer(c ContainerDefinition, o ContainerOverride) ContainerDefinit
 		c.Environment[first] = e
 		rest := slices.DeleteFunc(slices.Clone(c.Environment[first+1:]), func(have KeyValuePair) bool { return have.Name == e.Name })
 		c.Environment = append(c.Environment[:first+1], rest...)
+	}
+	// ECS takes an override's files instead of the definition's. None are no override: clients send back empty lists.
+	if len(o.EnvironmentFiles) > 0 {
+		c.EnvironmentFiles = slices.Clone(o.EnvironmentFiles)
 	}
 	if o.CPU != nil {
 		c.CPU = new(*o.CPU)

@@ -44,7 +44,13 @@ func TestDecodeOverride_TellsEverythingWrong(t *testing.T) {
 		{"unknown", `{"containerOverride":[]}`, "overrides.containerOverride is not a member of overrides; did you mean containerOverrides?\n"},
 		{"unknown below", containers(`{"name":"a","image":"x"}`), at + ".image is not a member of containerOverrides\n"},
 		{"type", containers(`{"name":"a","cpu":"1"}`), at + ".cpu is the string \"1\"; allowed is a whole number\n"},
-		{"later", `{"taskRoleArn":"arn"}`, "overrides.taskRoleArn is not supported yet: the agent passes no roles to containers\n"},
+		{"roles", `{"taskRoleArn":"arn:aws:iam::000000000000:role/longshore/app","executionRoleArn":"longshore/pull"}`, ""},
+		{"no roles", `{"taskRoleArn":"arn:aws:iam::1:user/x","executionRoleArn":"a b"}`, "overrides.taskRoleArn is \"arn:aws:iam::1:user/x\"; " + anyRole +
+			"overrides.executionRoleArn is \"a b\"; " + anyRole},
+		{"environment files", containers(`{"name":"a","environmentFiles":[{"type":"s3","value":"arn:aws:s3:::bucket/a.txt"}]}`),
+			at + ".environmentFiles[0].value is \"arn:aws:s3:::bucket/a.txt\"; allowed is the ARN of an S3 object whose name ends in .env: arn:PARTITION:s3:::BUCKET/KEY.env\n"},
+		{"later", containers(`{"name":"a","resourceRequirements":[{"type":"GPU","value":"1","sharingStrategy":{"nvidiaMps":{"memory":1}}}]}`),
+			at + ".resourceRequirements[0].sharingStrategy is not supported yet: a GPU is given whole\n"},
 		{"never", `{"ephemeralStorage":{"sizeInGiB":30}}`, "overrides.ephemeralStorage is not supported: it is Fargate's; here tasks run on your own instances\n"},
 		{"nameless", containers(`{"command":["x"]}`), at + ".name is required\n"},
 		{"one container twice", containers(`{"name":"a"},{"name":"a"}`), "overrides.containerOverrides[1].name repeats \"a\"\n"},
@@ -118,7 +124,11 @@ func TestApply_RefusesWhatDoesNotFitTheDefinition(t *testing.T) {
 		{"a task smaller than its container", sized, override(t, `{"memory":"32"}`),
 			"overrides lead to a definition whose containerDefinitions[0].memory is 64; the task's memory is 32\n" +
 				"overrides lead to a definition whose memory is 32; its containers reserve 64 together\n"},
-		{"made in Go, a role", def, taskdef.TaskOverride{TaskRoleArn: "arn"}, "overrides.taskRoleArn is not supported yet: the agent passes no roles to containers\n"},
+		{"made in Go, no role", def, taskdef.TaskOverride{TaskRoleArn: "arn:"}, "overrides.taskRoleArn is \"arn:\"; " + anyRole},
+		{"a variable that is a secret", registered(t, with(`"secrets":[{"name":"KEY","valueFrom":"k"}]`, `"executionRoleArn":"x"`)), override(t, containers(`{"name":"a","environment":[{"name":"KEY","value":"mine"}]}`)),
+			"overrides lead to a definition whose containerDefinitions[0].secrets[0].name cannot be used: The secret name must be unique and not shared with any new or existing environment variables set on the container, such as 'KEY'.\n"},
+		{"files and nobody to read them", def, override(t, containers(`{"name":"a","environmentFiles":[{"type":"s3","value":"arn:aws:s3:::bucket/a.env"}]}`)),
+			"overrides lead to a definition whose executionRoleArn is required: When you are specifying environment files, you must also specify a value for 'executionRoleArn'.\n"},
 		{"made in Go, too long", def, taskdef.TaskOverride{ContainerOverrides: []taskdef.ContainerOverride{{Name: "a", Command: []string{strings.Repeat("x", 9000)}}}},
 			"overrides have 9052 characters; allowed are 8192\n"},
 	} {

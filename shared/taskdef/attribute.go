@@ -27,6 +27,9 @@ func Capabilities() []string { return []string{attributeOrder, attributeHealth, 
 // every instance can do; what every agent does is not listed.
 func requirements(s Spec) []Attribute {
 	found := map[Attribute]bool{}
+	for _, name := range roleRequirements(s) {
+		found[Attribute{Name: name}] = true
+	}
 	for _, c := range s.ContainerDefinitions {
 		if l := c.LogConfiguration; l != nil && l.LogDriver != "" {
 			found[Attribute{Name: attributeLog + l.LogDriver}] = true

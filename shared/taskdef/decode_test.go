@@ -9,9 +9,9 @@ import (
 	"github.com/longshore-run/longshore/shared/taskdef"
 )
 
-// with is the least definition with more members in its only container.
-func with(members string) string {
-	return `{"family":"f","containerDefinitions":[{"name":"a","image":"busybox","memory":64` + comma(members) + `}]}`
+// with is the least definition with more members in its only container, and of its own.
+func with(members string, more ...string) string {
+	return `{"family":"f","containerDefinitions":[{"name":"a","image":"busybox","memory":64` + comma(members) + `}]` + comma(strings.Join(more, ",")) + `}`
 }
 
 // beside is the least definition with more members of its own.
@@ -150,7 +150,7 @@ func TestFaults_TextIsBounded(t *testing.T) {
 // A client that sends back what Describe showed it asks for nothing by it.
 func TestDecode_ARefusedMemberThatAsksForNothingRegisters(t *testing.T) {
 	judge(t, []verdict{
-		{"empty lists", with(`"volumesFrom":[],"links":[],"secrets":[],"environmentFiles":[],"credentialSpecs":[]`), nil},
+		{"empty lists", with(`"volumesFrom":[],"links":[],"secrets":[],"environmentFiles":[],"credentialSpecs":[],"firelensConfiguration":{}`), nil},
 		{"null", with(`"healthCheck":null,"startTimeout":null,"repositoryCredentials":null`), nil},
 		{"false", with(`"disableNetworking":false`), nil},
 		{"an empty string", beside(`"taskRoleArn":"","executionRoleArn":""`), nil},

@@ -23,6 +23,6 @@
 // Optional scalars whose zero differs from absence are pointers; optional strings are not, as "" and absence mean the
 // same in ECS. A nil list is absent, an empty one is written as [].
 //
-// What it does not do: no I/O, no clock, no log, no judgement of roles, images or instances. Who may import it: anyone.
+// What it does not do: no I/O, no clock, no log, no judgement of who may use a role, of images or of instances. Who may import it: anyone.
 // Placement expressions are in the sub-package query.
 package taskdef

@@ -1,17 +1,21 @@
 package taskdef
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // Registration is what registering adds to an Input.
 type Registration struct {
 	Region, Account string
+	Partition       string // "" is aws
 	Revision        int
 	At              Instant
 	By              string
 }
 
 // Echo makes the registered definition of a valid Input: what was given, in meaning unchanged, with the members that ECS
-// always shows filled in. Nothing is added inside the members of a list that were given (ECS adds the protocol of a port
+// always shows filled in, and roles as ARNs. Nothing is added inside the members of a list that were given (ECS adds the protocol of a port
 // mapping, for one), as clients compare those with what they sent. Tags are not part of it.
 func Echo(in Input, r Registration) TaskDefinition {
 	def := TaskDefinition{
@@ -24,6 +28,9 @@ func Echo(in Input, r Registration) TaskDefinition {
 		RegisteredAt:       r.At,
 		RegisteredBy:       r.By,
 	}
+	partition := cmp.Or(r.Partition, "aws")
+	def.TaskRoleArn = RoleARN(partition, r.Account, in.TaskRoleArn)
+	def.ExecutionRoleArn = RoleARN(partition, r.Account, in.ExecutionRoleArn)
 	def.CPU = plain(in.CPU, parseCPU)
 	def.Memory = plain(in.Memory, parseMemory)
 	def.Volumes = present(in.Volumes)

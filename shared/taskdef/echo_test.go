@@ -24,7 +24,6 @@ func object(t *testing.T, data []byte) map[string]any {
 	return o
 }
 
-// The examples hold members that are refused today; what is stored and shown must hold them already.
 func TestEcho_ShowsEachExampleAsItWasRegistered(t *testing.T) {
 	always := map[string]any{"cpu": 0.0, "essential": true, "portMappings": []any{}, "environment": []any{}, "mountPoints": []any{}, "volumesFrom": []any{}, "systemControls": []any{}}
 	for name, body := range exampleFiles(t) {

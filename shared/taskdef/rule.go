@@ -38,6 +38,7 @@ func rules(in Input) Faults {
 	j.constraints()
 	j.volumeList()
 	j.containers()
+	j.outside()
 	j.group()
 	return append(j.Faults, tagRules("tags", in.Tags)...)
 }

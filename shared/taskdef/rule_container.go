@@ -52,7 +52,6 @@ func (j *judge) containers() {
 		j.log(path+".logConfiguration", c.LogConfiguration)
 		j.resources(path+".resourceRequirements", c.ResourceRequirements)
 		j.watch(path, c)
-		j.elsewhere(path, c)
 	}
 	j.hostPorts()
 }

@@ -35,23 +35,6 @@ func (j *judge) watch(path string, c ContainerDefinition) {
 	}
 }
 
-// elsewhere judges what is read from other services.
-func (j *judge) elsewhere(path string, c ContainerDefinition) {
-	for i, s := range c.Secrets {
-		at := fmt.Sprintf("%s.secrets[%d]", path, i)
-		j.required(at+".name", s.Name)
-		j.required(at+".valueFrom", s.ValueFrom)
-	}
-	if len(c.EnvironmentFiles) > 10 {
-		j.invalid(path+".environmentFiles", "are %d; allowed are 10", len(c.EnvironmentFiles))
-	}
-	for i, f := range c.EnvironmentFiles {
-		at := fmt.Sprintf("%s.environmentFiles[%d]", path, i)
-		j.required(at+".type", f.Type)
-		j.required(at+".value", f.Value)
-	}
-}
-
 // edge says that a container cannot start before another.
 type edge struct{ path, to string }
 

@@ -22,12 +22,6 @@ func TestRule_HealthAndRestart(t *testing.T) {
 		{"startTimeout", with(`"startTimeout":-5`), []string{
 			at + "startTimeout is -5; allowed is 0 to 86400",
 		}},
-		{"secrets and files", with(`"secrets":[{}],"environmentFiles":[{}` + strings.Repeat(`,{"type":"s3","value":"arn"}`, 10) + `]`), []string{
-			at + "secrets is not supported yet: the agent reads no secrets and files from other services",
-			at + "environmentFiles is not supported yet: the agent reads no secrets and files from other services",
-			at + "secrets[0].name is required", at + "secrets[0].valueFrom is required",
-			at + "environmentFiles are 11; allowed are 10", at + "environmentFiles[0].type is required", at + "environmentFiles[0].value is required",
-		}},
 	})
 }
 

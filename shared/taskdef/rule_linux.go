@@ -127,4 +127,7 @@ func (j *judge) log(path string, l *LogConfiguration) {
 	if l.LogDriver == "none" && len(l.Options) > 0 {
 		j.invalid(path+".options", "must be empty with the log driver none")
 	}
+	if l.LogDriver == "none" && len(l.SecretOptions) > 0 {
+		j.invalid(path+".secretOptions", "must be empty with the log driver none")
+	}
 }

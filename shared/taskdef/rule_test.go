@@ -298,7 +298,7 @@ func TestRule_LogsAndGPUs(t *testing.T) {
 			at + "logConfiguration.options lacks awslogs-region, which the log driver awslogs needs",
 		}},
 		{"a secret option counts as given", with(`"logConfiguration":{"logDriver":"splunk","options":{"splunk-url":"u"},"secretOptions":[{"name":"splunk-token","valueFrom":"x"}]}`), []string{
-			at + "logConfiguration.secretOptions is not supported yet: the agent reads no secrets and files from other services",
+			"executionRoleArn is required: When you are specifying log secret options, you must also specify a value for 'executionRoleArn'.",
 		}},
 		{"options for no log", with(`"logConfiguration":{"logDriver":"none","options":{"a":"b"}}`), []string{at + "logConfiguration.options must be empty with the log driver none"}},
 		{"GPUs", gpu(`{"type":"GPU","value":"2"}`), nil},

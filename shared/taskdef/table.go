@@ -4,7 +4,6 @@ import "slices"
 
 // Reasons that stand at several members.
 const (
-	noRoles     = "the agent passes no roles to containers"
 	noFargate   = "it is Fargate's; here tasks run on your own instances"
 	noLattice   = "App Mesh and Envoy proxies are not run"
 	noManaged   = "it is that of ECS Managed Instances"
@@ -38,8 +37,8 @@ func taskMembers() []Member {
 		run("runtimePlatform", Object),
 		run("runtimePlatform.cpuArchitecture", String, can("X86_64", "ARM64")...),
 		run("runtimePlatform.operatingSystemFamily", String, platforms()...),
-		later("taskRoleArn", String, noRoles),
-		later("executionRoleArn", String, noRoles),
+		run("taskRoleArn", String),
+		run("executionRoleArn", String),
 		run("pidMode", String, Choice{Text: NamespaceHost}, Choice{Text: NamespaceTask, State: Later, Why: noPause}),
 		run("ipcMode", String, Choice{Text: NamespaceHost}, Choice{Text: NamespaceNone}, Choice{Text: NamespaceTask, State: Later, Why: noPause}),
 		never("ephemeralStorage", Object, noFargate),
@@ -118,8 +117,8 @@ func overrideMembers() []Member {
 	return slices.Concat([]Member{
 		run("cpu", String),
 		run("memory", String),
-		later("taskRoleArn", String, noRoles),
-		later("executionRoleArn", String, noRoles),
+		run("taskRoleArn", String),
+		run("executionRoleArn", String),
 		never("ephemeralStorage", Object, noFargate),
 		never("ephemeralStorage.sizeInGiB", Integer, noFargate),
 		never("inferenceAcceleratorOverrides", Objects, noElastic),

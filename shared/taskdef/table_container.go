@@ -2,11 +2,8 @@ package taskdef
 
 import "slices"
 
-// Reasons that stand at several members of a container.
-const (
-	noSecrets = "the agent reads no secrets and files from other services"
-	noShare   = "a GPU is given whole"
-)
+// noShare stands at several members of a container.
+const noShare = "a GPU is given whole"
 
 // box is the path of a container's members.
 const box = "containerDefinitions[]."
@@ -77,9 +74,9 @@ func logMembers() []Member {
 		run(box+"logConfiguration", Object),
 		run(box+"logConfiguration.logDriver", String, drivers...),
 		run(box+"logConfiguration.options", StringMap),
-		later(box+"logConfiguration.secretOptions", Objects, noSecrets),
-		later(box+"logConfiguration.secretOptions[].name", String, noSecrets),
-		later(box+"logConfiguration.secretOptions[].valueFrom", String, noSecrets),
+		run(box+"logConfiguration.secretOptions", Objects),
+		run(box+"logConfiguration.secretOptions[].name", String),
+		run(box+"logConfiguration.secretOptions[].valueFrom", String),
 		never(box+"firelensConfiguration", Object, noFirelens),
 		never(box+"firelensConfiguration.type", String, noFirelens, can("fluentd", "fluentbit")...),
 		never(box+"firelensConfiguration.options", StringMap, noFirelens),
@@ -111,16 +108,15 @@ func orderMembers() []Member {
 	}
 }
 
-// outsideMembers are those for which the agent needs somebody else's service.
+// outsideMembers are those for which somebody else's service is needed.
 func outsideMembers() []Member {
-	const login = "images are pulled with the engine's own credentials"
 	const domain = "instances do not join an Active Directory"
 	return []Member{
-		later(box+"secrets", Objects, noSecrets),
-		later(box+"secrets[].name", String, noSecrets),
-		later(box+"secrets[].valueFrom", String, noSecrets),
-		later(box+"repositoryCredentials", Object, login),
-		later(box+"repositoryCredentials.credentialsParameter", String, login),
+		run(box+"secrets", Objects),
+		run(box+"secrets[].name", String),
+		run(box+"secrets[].valueFrom", String),
+		run(box+"repositoryCredentials", Object),
+		run(box+"repositoryCredentials.credentialsParameter", String),
 		later(box+"versionConsistency", String, "tags are not resolved to digests for a service", can("enabled", "disabled")...),
 		never(box+"credentialSpecs", Strings, domain),
 	}
@@ -128,9 +124,9 @@ func outsideMembers() []Member {
 
 func environmentFileMembers(at string) []Member {
 	return []Member{
-		later(at+".environmentFiles", Objects, noSecrets),
-		later(at+".environmentFiles[].value", String, noSecrets),
-		later(at+".environmentFiles[].type", String, noSecrets, can("s3")...),
+		run(at+".environmentFiles", Objects),
+		run(at+".environmentFiles[].value", String),
+		run(at+".environmentFiles[].type", String, can("s3")...),
 	}
 }
 

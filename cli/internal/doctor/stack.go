@@ -297,7 +297,7 @@ func roles(ctx context.Context, in *Installation) ([]Finding, error) {
 		faults = append(faults, judgeRole(aws.ToString(r.RoleName), policy, agent)...)
 	}
 	if n == 0 {
-		return good("no role of tasks is under %s; none is needed: the agent passes no roles to containers yet", taskRolePath), nil
+		return good("no role of tasks is under %s; none is needed until a task definition names one", taskRolePath), nil
 	}
 	return orGood(faults, "%d roles of tasks under %s trust the agents; a new one needs the statement %s", n, taskRolePath, Trust(agent)), nil
 }
