@@ -90,6 +90,10 @@ fuzz: need-go ## every decoder, FUZZTIME (10s) each; ARGS=wire for some of them
 bench-control: need-go ## what the control plane costs, to 10,000 instances and 100,000 tasks; placement beside swarmkit's: 5 min
 	@go run ./bench/control -placement $(ARGS)
 
+.PHONY: bench-agent
+bench-agent: need-docker need-busybox build-here ## command received → container running, beside a bare loop of Docker calls and Docker Swarm: 10 min
+	@go run ./bench/agent -agent "dist/agent/$$(go env GOARCH)/longshore-agent" $(ARGS)
+
 .PHONY: fmt
 fmt: need-go ## format all Go files
 	@gofmt -w -s $$(git ls-files --cached --others --exclude-standard '*.go')
