@@ -131,7 +131,7 @@ func (e *engine) restart(id agent.ContainerID, began time.Time) error {
 	switch {
 	case b == nil:
 		return fault.New(fault.NotFound, "no container %v", id)
-	case b.seen.Running || b.seen.StartedAt.After(began):
+	case b.seen.Running || !b.seen.StartedAt.Equal(began):
 		return nil
 	}
 	e.run(b)

@@ -132,7 +132,7 @@ func (e *Engine) Restart(ctx context.Context, id agent.ContainerID, began time.T
 	}
 	e.mu.Lock()
 	b := e.containers[id]
-	done := b != nil && (b.seen.Running || b.seen.StartedAt.After(began))
+	done := b != nil && (b.seen.Running || !b.seen.StartedAt.Equal(began))
 	e.mu.Unlock()
 	if done {
 		return nil

@@ -119,7 +119,7 @@ func (e *Engine) Restart(ctx context.Context, id agent.ContainerID, began time.T
 			if err != nil {
 				return err
 			}
-			if c.State.Running || instant(c.State.StartedAt).After(began) {
+			if c.State.Running || !instant(c.State.StartedAt).Equal(began) {
 				return nil
 			}
 			return run(ctx, api, c)

@@ -54,9 +54,9 @@ func Resume(t Task) Task {
 	return t
 }
 
-// Observe takes in what the engine shows of one container. What is older or
-// known already changes nothing (T3); a container the task does not have is
-// dropped (T5).
+// Observe takes in what the engine's list or stream shows of one container. What
+// is older or known already changes nothing (T3); a container the task does not
+// have is dropped (T5).
 func Observe(t Task, s Seen, now time.Time) Task {
 	t = t.Clone()
 	c := t.container(s.Container)
@@ -75,6 +75,8 @@ func Observe(t Task, s Seen, now time.Time) Task {
 		return t
 	}
 	if c.isOfOldRun(s) {
+		// Old, or the engine's clock was set back meanwhile: a look at it tells.
+		c.look = c.look || s.StartedAt.Before(c.Began)
 		return t
 	}
 	c.learn(s)
@@ -88,7 +90,7 @@ func Observe(t Task, s Seen, now time.Time) Task {
 			c.Phase = Created
 		}
 	case c.Phase == Restarting && !s.StartedAt.After(c.Began): // the end that is known
-	case t.restarts(c, s):
+	case t.restarts(c, s, now):
 		c.Last = &Ending{Code: s.ExitCode, Reason: reasonOf(s), At: s.FinishedAt}
 		c.Phase, c.Ran, c.Restarts = Restarting, true, c.Restarts+1
 		c.tries, c.silent, c.retry = 0, 0, time.Time{}
@@ -101,11 +103,15 @@ func Observe(t Task, s Seen, now time.Time) Task {
 
 // restarts says whether a run that has ended is to be followed by another: by
 // the container's policy, and only if it had gone on for the policy's period.
-func (t *Task) restarts(c *Container, s Seen) bool {
+func (t *Task) restarts(c *Container, s Seen, now time.Time) bool {
 	p := c.Policy
+	ran := s.FinishedAt.Sub(s.StartedAt)
+	if ran <= 0 && !c.since.IsZero() { // the engine's clock was set back while it ran
+		ran = now.Sub(c.since)
+	}
 	return p != nil && t.Desired == task.DesiredRunning && t.Refusal == nil && c.Phase != Stopped &&
 		s.ExitCode != nil && !slices.Contains(p.Ignored, *s.ExitCode) &&
-		!s.StartedAt.IsZero() && s.FinishedAt.Sub(s.StartedAt) >= p.Period
+		!s.StartedAt.IsZero() && ran >= p.Period
 }
 
 // stayDown ends a container that was to be restarted, as its last run ended.
@@ -134,18 +140,41 @@ func (c *Container) isOfOldRun(s Seen) bool {
 // begin notes a run of which something was seen, and what is known of it alone.
 func (c *Container) begin(s Seen) {
 	if s.StartedAt.After(c.Began) {
-		c.Began, c.felt = s.StartedAt, time.Time{}
+		c.Began, c.felt, c.since = s.StartedAt, time.Time{}, time.Time{}
 		if c.Shown.Health != "" {
 			c.Shown.Health = task.HealthUnknown
 		}
 	}
 }
 
-// feel takes in the health of a container that runs.
+// feel takes in the health of a container that runs. As with runs, a result from
+// before the one that is known is old, or the engine's clock was set back.
 func (c *Container) feel(s Seen) {
-	if s.Health != "" && !s.HealthAt.Before(c.felt) {
+	switch {
+	case s.Health == "":
+	case s.HealthAt.Before(c.felt):
+		c.look = s.Health != c.Shown.Health
+	default:
 		c.Shown.Health, c.felt = s.Health, s.HealthAt
 	}
+}
+
+// trust takes what a look has just shown for newer than all that is known,
+// whatever its times say: they are the engine's clock's, which can be set. It
+// says no where a list or a stream has told of something else since the look was
+// asked for.
+func (c *Container) trust(s Seen, a Action) bool {
+	run, health := !s.StartedAt.IsZero() && s.StartedAt.Before(c.Began), s.HealthAt.Before(c.felt)
+	if run && !c.Began.Equal(a.Began) || health && !c.felt.Equal(c.knew) {
+		return false
+	}
+	if run {
+		c.Began, c.felt, c.since = time.Time{}, time.Time{}, time.Time{}
+	}
+	if health {
+		c.felt = time.Time{}
+	}
+	return true
 }
 
 func (c *Container) learn(s Seen) {
@@ -179,6 +208,9 @@ func (c *Container) seenRunning(s Seen, now time.Time) {
 	c.feel(s)
 	if c.Up.IsZero() {
 		c.Up = now
+	}
+	if c.since.IsZero() {
+		c.since = now
 	}
 	c.Phase, c.Ran, c.Shown.Status = Running, true, task.ContainerRunning
 	c.tries, c.silent, c.retry = 0, 0, time.Time{}
@@ -251,7 +283,7 @@ func Did(t Task, r Result, now time.Time) Task {
 		return t
 	}
 	if r.Err != nil && r.Silent {
-		c.look = c.look || r.Verb == Look || r.Verb == Restart
+		c.look = c.look || (r.Verb == Look || r.Verb == Restart) && c.Phase != Stopped
 		c.again = c.again || r.Verb == Stop && c.Phase == Stopped
 		c.wait(now)
 		return t
@@ -333,6 +365,10 @@ func (t *Task) didCreate(c *Container, r Result, now time.Time) {
 func (t *Task) didTouch(c *Container, r Result, now time.Time) Task {
 	if r.Seen != nil && c.isOther(r.Seen.RuntimeID) {
 		r.Seen = &Seen{Container: c.Name, Gone: true}
+	}
+	if r.Seen != nil && !r.Seen.Gone && !c.trust(*r.Seen, r.Action) {
+		c.look = true
+		return *t
 	}
 	switch {
 	case r.Seen == nil: // it could not be seen: look again, start nothing blindly

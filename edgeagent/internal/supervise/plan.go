@@ -35,6 +35,11 @@ func Plan(t Task, now time.Time) (next Task, do []Action, wake time.Time) {
 // an essential container's end ends the task, what is to stop and never ran is
 // stopped, and the status follows.
 func (t *Task) settle(now time.Time) {
+	for i := range t.Containers {
+		if c := &t.Containers[i]; c.Up.After(now) { // the clock was set back while no agent ran
+			c.Up = now
+		}
+	}
 	if t.Refusal == nil && t.Desired == task.DesiredRunning && !t.Adopted {
 		t.giveUp(now)
 	}
@@ -104,7 +109,7 @@ func (t *Task) act(now time.Time) (do []Action, wake time.Time) {
 		if verb == "" || c.busy != "" || later(c.retry, now, &wake) {
 			continue
 		}
-		c.busy = verb
+		c.busy, c.knew = verb, c.felt
 		switch verb {
 		case Start:
 			c.Phase = Starting
@@ -139,10 +144,10 @@ func (t *Task) next(c *Container, now time.Time, wake *time.Time) Verb {
 	switch {
 	case c.again:
 		return Stop
-	case c.Phase == Stopped:
-		return ""
 	case c.look:
 		return Look
+	case c.Phase == Stopped:
+		return ""
 	case c.Phase == Starting: // and nothing is under way: the answer was lost
 		return Look
 	case t.Desired == task.DesiredStopped:

@@ -75,6 +75,8 @@ type Container struct {
 	silent int       // that no engine answered
 	retry  time.Time // nothing is tried before
 	felt   time.Time // when the health that is known was found, by the engine's clock
+	knew   time.Time // felt, when what is being done was begun
+	since  time.Time // when its latest run was first seen, by ours
 }
 
 // Policy is a container's restart policy, one that is enabled.
