@@ -34,6 +34,8 @@ type Engine struct {
 	next       int
 	calls      []string
 	starts     map[agent.ContainerID]int
+	clock      func() time.Time
+	twist      func(agent.Seen) []agent.Seen
 }
 
 // Program is what a container does.
@@ -145,7 +147,7 @@ func (e *Engine) Feel(id agent.ContainerID, h task.Health) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if b := e.containers[id]; b != nil && b.seen.Running {
-		b.seen.Health, b.seen.HealthAt = h, time.Now()
+		b.seen.Health, b.seen.HealthAt = h, e.now()
 		e.tell(b.seen)
 	}
 }
@@ -166,7 +168,7 @@ func (e *Engine) Run(id agent.ContainerID) error {
 		b.program = e.OnStart(id)
 	}
 	b.seen.Running, b.seen.Created, b.seen.ExitCode = true, false, nil
-	b.seen.StartedAt, b.seen.FinishedAt = time.Now(), time.Time{}
+	b.seen.StartedAt, b.seen.FinishedAt = e.now(), time.Time{}
 	if b.checked {
 		b.seen.Health, b.seen.HealthAt = task.HealthUnknown, time.Time{}
 	}
@@ -199,7 +201,7 @@ func (e *Engine) Exit(id agent.ContainerID, code int) {
 }
 
 func (e *Engine) end(b *box, code int) {
-	b.seen.Running, b.seen.ExitCode, b.seen.FinishedAt, b.seen.Health = false, &code, time.Now(), ""
+	b.seen.Running, b.seen.ExitCode, b.seen.FinishedAt, b.seen.Health = false, &code, e.now(), ""
 	e.tell(b.seen)
 }
 
@@ -318,8 +320,14 @@ func (e *Engine) cut(key int) {
 }
 
 func (e *Engine) tell(s agent.Seen) {
+	shown := []agent.Seen{s}
+	if e.twist != nil {
+		shown = e.twist(s)
+	}
 	for _, stream := range e.streams {
-		stream <- s
+		for _, s := range shown {
+			stream <- s
+		}
 	}
 }
 

@@ -224,8 +224,6 @@ func TestOpen_AnyDamageIsNoticedOrHarmless(t *testing.T) {
 			}
 		case len(s.Tasks) == 40 && s.Meta.N == 40:
 			used++
-		case len(s.Tasks) == 0 && s.Meta.N == 0:
-			used++ // the page with the newest head is gone: bbolt shows the transaction before it
 		default:
 			t.Errorf("%s: opened with %d tasks and n %d", name, len(s.Tasks), s.Meta.N)
 		}

@@ -46,6 +46,9 @@ func read(path string) (state agent.State, err error) {
 		return state, fmt.Errorf("the file is damaged: %w", err)
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
+	if err := checkHeads(path, db.Info().PageSize); err != nil {
+		return state, err
+	}
 	tx, err := db.Begin(false)
 	if err != nil {
 		return state, fmt.Errorf("the file is damaged: %w", err)
