@@ -33,6 +33,9 @@ type rig struct {
 	journal *agenttest.Journal
 	setting setting.Agent
 	logs    *logs
+	now     func() time.Time
+	rand    func() float64
+	spoil   agenttest.Spoil
 	taken   func(tcp, udp []int) ([]int, []int)
 	host    agent.Host
 
@@ -55,7 +58,7 @@ func newRig(t *testing.T) *rig {
 	t.Helper()
 	r := &rig{
 		t: t, engine: agenttest.NewEngine(), inbox: agenttest.NewInbox(), outbox: agenttest.NewOutbox(),
-		journal: agenttest.NewJournal("first", identity), epoch: 100, acks: true, logs: &logs{},
+		journal: agenttest.NewJournal("first", identity), epoch: 100, acks: true, logs: &logs{}, rand: func() float64 { return 0 },
 	}
 	if err := setting.FromEnv(&r.setting, func(name string) (string, bool) {
 		v, ok := map[string]string{"LONGSHORE_REPORTS_QUEUE_URL": "r", "LONGSHORE_HEARTBEATS_QUEUE_URL": "h"}[name]
@@ -111,8 +114,8 @@ func (r *rig) begin() {
 	r.life = &agenttest.Life{OnCall: r.onCall}
 	a, err := agent.New(r.life.Config(agent.Config{
 		Setting: r.setting, Identity: identity, Session: fmt.Sprintf("session-%d", r.start), Version: "test",
-		Engine: r.engine, Inbox: r.inbox, Outbox: r.outbox, Journal: r.journal, Log: slog.New(slog.NewTextHandler(r.logs, nil)),
-		Taken: r.taken, Host: r.host, Rand: func() float64 { return 0 },
+		Engine: r.spoil.On(r.engine), Inbox: r.inbox, Outbox: r.outbox, Journal: r.journal, Log: slog.New(slog.NewTextHandler(r.logs, nil)),
+		Taken: r.taken, Host: r.host, Rand: r.rand, Now: r.now,
 	}))
 	if err != nil {
 		r.t.Fatal(err)

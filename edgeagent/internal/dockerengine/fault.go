@@ -2,6 +2,7 @@ package dockerengine
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -54,12 +55,19 @@ func classify(ctx context.Context, verb string, err error) error {
 	return fault.Wrap(fault.Unavailable, err, "%s", verb)
 }
 
-// silent says whether err means that no answer came, rather than a bad one. Once
+// silent says whether err means that no answer came, rather than a bad one; what
+// cannot be read is none. Once
 // ctx has ended its cause, which may be anything, is the error of whatever was
 // being waited for.
 func silent(ctx context.Context, err error) bool {
 	if ctx.Err() != nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || client.IsErrConnectionFailed(err) ||
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errMute) {
+		return true
+	}
+	if _, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return true
 	}
 	if _, ok := errors.AsType[net.Error](err); ok {
@@ -78,6 +86,7 @@ func isVersionError(err error) bool {
 var passing = []string{
 	"context deadline exceeded", "context canceled", "containerd.sock", "shutting down", "connection refused", "transport is closing",
 	"did not receive an exit event", "resource temporarily unavailable",
+	"Bad Gateway", // of something between the engine and us
 }
 
 // refuse makes the error of a verb that the engine answered with no under ECS's
