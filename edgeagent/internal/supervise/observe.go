@@ -317,6 +317,18 @@ func (c *Container) later(now time.Time, most int) bool {
 	return true
 }
 
+// anew puts off making once more what somebody removed before it was of use; false
+// if that was done often enough. What goes well in between does not count.
+func (c *Container) anew(now time.Time) bool {
+	if c.made++; c.made >= mostTries {
+		return false
+	}
+	c.retry = now.Add(firstRetry << (c.made - 1))
+	return true
+}
+
+var errRemoved = fault.New(fault.Conflict, "somebody removes the container each time before it runs")
+
 func (t *Task) didCheck(r Result, now time.Time) {
 	t.checking = false
 	switch {
@@ -352,7 +364,7 @@ func (t *Task) didCreate(c *Container, r Result, now time.Time) {
 		}
 		c.Shown.RuntimeID, c.tries = r.Text, 0
 	case t.refuse(c, r, now):
-	case fault.Is(r.Err, fault.NotFound) && c.later(now, 3): // the image was removed meanwhile
+	case fault.Is(r.Err, fault.NotFound) && c.anew(now): // the image was removed meanwhile
 		c.Phase = Waiting
 	case fault.Is(r.Err, fault.Unavailable) && c.later(now, mostTries):
 	default:
@@ -381,10 +393,11 @@ func (t *Task) didTouch(c *Container, r Result, now time.Time) Task {
 		}
 	case r.Seen.Gone && c.Phase == Stopped:
 		c.Alive = false
-	case r.Seen.Gone && c.Phase == Created && r.Verb == Look:
-		c.Phase, c.Shown.RuntimeID = Pulled, "" // it never ran: made again
-	case r.Seen.Gone && r.Verb == Start && fault.Is(r.Err, fault.NotFound) && c.later(now, 3):
-		c.Phase, c.Shown.RuntimeID = Pulled, ""
+	case r.Seen.Gone && (c.Phase == Created && r.Verb == Look || r.Verb == Start && fault.Is(r.Err, fault.NotFound)):
+		// It never ran: made again.
+		if c.Phase, c.Shown.RuntimeID = Pulled, ""; !c.anew(now) {
+			t.fail(c, "CannotStartContainerError", errRemoved, now)
+		}
 	case r.Seen.Gone:
 		c.Ran = true // or may have
 		c.stayDown(reasonVanished, now)

@@ -73,6 +73,7 @@ type Container struct {
 	look   bool      // what is known of it is in doubt
 	tries  int       // that an engine which answers has failed
 	silent int       // that no engine answered
+	made   int       // that it, or its image, had to be made again
 	retry  time.Time // nothing is tried before
 	felt   time.Time // when the health that is known was found, by the engine's clock
 	knew   time.Time // felt, when what is being done was begun
