@@ -1,7 +1,14 @@
 package control
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
 	"time"
+
+	"github.com/longshore-run/longshore/shared/fault"
 )
 
 // The brake's rates (I9).
@@ -90,4 +97,47 @@ func setBrake(b *Brake, zone zoneCount, p pace, now time.Time) bool {
 	case paceNone:
 	}
 	return true
+}
+
+// setBrakes gives each zone its budget, unless this minute's is there already.
+func (r *reaping) setBrakes(ctx context.Context, counts map[string]zoneCount) error {
+	var errs []error
+	over := r.holds == "" && r.slow
+	for _, zone := range slices.Sorted(maps.Keys(counts)) {
+		n := counts[zone]
+		if zone == "" {
+			continue
+		}
+		p := paceOf(n, counts[""], over)
+		if over && p == paceNormal {
+			p = paceSlow
+		}
+		b := &Brake{Zone: zone}
+		errs = append(errs, r.c.decide(ctx, "set the brake of zone "+zone, func() ([]Write, error) {
+			if err := r.c.Store.Load(ctx, b); err != nil {
+				return nil, err
+			}
+			if !setBrake(b, n, p, r.now) {
+				return nil, errGiveUp
+			}
+			return []Write{Put(b)}, nil
+		}))
+	}
+	return errors.Join(errs...)
+}
+
+// forgetBrakes removes the brakes of zones that have no instance left: nobody
+// would release them.
+func (r *reaping) forgetBrakes(ctx context.Context, counts map[string]zoneCount) error {
+	var errs []error
+	r.scan.Brakes = slices.DeleteFunc(r.scan.Brakes, func(b Brake) bool {
+		if _, alive := counts[b.Zone]; alive {
+			return false
+		}
+		if err := r.c.Store.Commit(ctx, Delete(&b)); err != nil && !fault.Is(err, fault.Conflict) {
+			errs = append(errs, fmt.Errorf("forget the brake of zone %s: %w", b.Zone, err))
+		}
+		return true
+	})
+	return errors.Join(errs...)
 }

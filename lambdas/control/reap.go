@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -13,8 +12,6 @@ import (
 	"github.com/longshore-run/longshore/shared/logkey"
 	"github.com/longshore-run/longshore/shared/wire"
 )
-
-const runOwnedFor = 2 * time.Minute
 
 // Tick is one run of the reaper: it probes the heartbeat queue, sweeps, judges
 // every lease, marks and reaps the silent within the brake, and goes on with
@@ -27,15 +24,12 @@ func (c *Control) Tick(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(append(errs, fmt.Errorf("scan leases: %w", err))...)
 	}
-	g, owner, err := c.beginRun(ctx, scan)
+	g, err := c.advance(ctx, scan)
 	if err != nil {
 		return errors.Join(append(errs, err)...)
 	}
 	r := &reaping{c: c, scan: scan, guard: g, now: c.Now()}
-	errs = append(errs, r.judge(ctx, owner))
-	if owner {
-		errs = append(errs, c.endRun(ctx, g))
-	}
+	errs = append(errs, r.judge(ctx))
 	errs = append(errs, r.closings(ctx), r.drains(ctx), r.leavings(ctx), r.forgetProbes(ctx))
 	r.tellGroups(ctx)
 	r.measure()
@@ -65,33 +59,21 @@ func (c *Control) sendProbe(ctx context.Context) error {
 	return nil
 }
 
-// beginRun takes the guard for this run, if no other run has it, and moves the
-// watermark. Only the run that has it sets brakes.
-func (c *Control) beginRun(ctx context.Context, scan *LeaseScan) (g *Guard, owner bool, err error) {
-	g = &Guard{}
-	run := c.NewID()
-	err = c.decide(ctx, "begin a reaper run", func() ([]Write, error) {
-		owner = false
+// advance moves the watermark: any run does, so that one that is killed holds up
+// none of those after it (docs/adr/0016).
+func (c *Control) advance(ctx context.Context, scan *LeaseScan) (*Guard, error) {
+	g := &Guard{}
+	err := c.decide(ctx, "move the watermark", func() ([]Write, error) {
 		if err := c.Store.Load(ctx, g); err != nil {
 			return nil, err
 		}
-		now := c.Now()
-		if g.Owner != "" && g.OwnedUntil.After(now) {
+		before, now := *g, c.Now()
+		if moveWatermark(g, watermark(scan.Probes, now), now); *g == before {
 			return nil, errGiveUp
 		}
-		g.Owner, g.OwnedUntil, owner = run, now.Add(runOwnedFor), true
-		moveWatermark(g, watermark(scan.Probes, now), now)
 		return []Write{Put(g)}, nil
 	})
-	return g, owner, err
-}
-
-func (c *Control) endRun(ctx context.Context, g *Guard) error {
-	g.Owner, g.OwnedUntil = "", time.Time{}
-	if err := c.Store.Commit(ctx, Put(g)); err != nil && !fault.Is(err, fault.Conflict) {
-		return fmt.Errorf("end a reaper run: %w", err)
-	}
-	return nil
+	return g, err
 }
 
 // reaping is one run's view.
@@ -120,7 +102,7 @@ func (r *reaping) impaired(l Lease) time.Duration {
 // lasted is how long an instance has been silent, or without a working engine.
 func (r *reaping) lasted(l Lease) time.Duration { return max(r.late(l), r.impaired(l)) }
 
-func (r *reaping) judge(ctx context.Context, owner bool) error {
+func (r *reaping) judge(ctx context.Context) error {
 	set := r.c.Setting
 	var errs []error
 	backlog, err := r.c.Queue.Backlog(ctx)
@@ -137,59 +119,12 @@ func (r *reaping) judge(ctx context.Context, owner bool) error {
 	if all := counts[""]; why == "" && all.all >= brakeFleet && all.late == all.all {
 		why = "every instance of every zone is late"
 	}
-	holds, slow := hold(r.guard, why, set.BlackoutMax, r.now)
-	if r.slow = slow; holds {
-		r.holds = why
-	}
-	if owner {
-		errs = append(errs, r.setBrakes(ctx, counts), r.forgetBrakes(ctx, counts))
-	}
+	holds, err := r.hold(ctx, why)
+	errs = append(errs, err, r.setBrakes(ctx, counts), r.forgetBrakes(ctx, counts))
 	errs = append(errs, r.suspects(ctx))
 	if !holds {
 		errs = append(errs, r.lost(ctx))
 	}
-	return errors.Join(errs...)
-}
-
-func (r *reaping) setBrakes(ctx context.Context, counts map[string]zoneCount) error {
-	var errs []error
-	over := r.holds == "" && r.slow
-	for _, zone := range slices.Sorted(maps.Keys(counts)) {
-		n := counts[zone]
-		if zone == "" {
-			continue
-		}
-		p := paceOf(n, counts[""], over)
-		if over && p == paceNormal {
-			p = paceSlow
-		}
-		b := &Brake{Zone: zone}
-		errs = append(errs, r.c.decide(ctx, "set the brake of zone "+zone, func() ([]Write, error) {
-			if err := r.c.Store.Load(ctx, b); err != nil {
-				return nil, err
-			}
-			if !setBrake(b, n, p, r.now) {
-				return nil, errGiveUp
-			}
-			return []Write{Put(b)}, nil
-		}))
-	}
-	return errors.Join(errs...)
-}
-
-// forgetBrakes removes the brakes of zones that have no instance left: nobody
-// would release them.
-func (r *reaping) forgetBrakes(ctx context.Context, counts map[string]zoneCount) error {
-	var errs []error
-	r.scan.Brakes = slices.DeleteFunc(r.scan.Brakes, func(b Brake) bool {
-		if _, alive := counts[b.Zone]; alive {
-			return false
-		}
-		if err := r.c.Store.Commit(ctx, Delete(&b)); err != nil && !fault.Is(err, fault.Conflict) {
-			errs = append(errs, fmt.Errorf("forget the brake of zone %s: %w", b.Zone, err))
-		}
-		return true
-	})
 	return errors.Join(errs...)
 }
 

@@ -275,15 +275,13 @@ type Probe struct {
 }
 
 // Guard is what the reaper remembers between its runs: the watermark, when it
-// last moved, when a guard began to hold, and which run owns the brake.
+// last moved, and when a guard began to hold.
 type Guard struct {
 	Version      int64     `json:"version"`
 	Watermark    time.Time `json:"watermark,omitzero"`
 	MovedAt      time.Time `json:"movedAt,omitzero"`
 	StoodUntil   time.Time `json:"stoodUntil,omitzero"`   // until when the watermark stood still, last time it did for > 3 min
 	HoldingSince time.Time `json:"holdingSince,omitzero"` // a guard has held back reaping since
-	Owner        string    `json:"owner,omitempty"`
-	OwnedUntil   time.Time `json:"ownedUntil,omitzero"`
 }
 
 // Brake is a zone's budget of reapings.

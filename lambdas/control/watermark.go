@@ -1,6 +1,7 @@
 package control
 
 import (
+	"context"
 	"time"
 )
 
@@ -86,4 +87,28 @@ func hold(g *Guard, why string, most time.Duration, now time.Time) (holds, slow 
 		return false, true
 	}
 	return true, true
+}
+
+// hold says whether nothing may be reaped, and keeps since when that is so before
+// anything else is done: the time of a hold ends also if no run comes to its own end.
+func (r *reaping) hold(ctx context.Context, why string) (holds bool, err error) {
+	g := *r.guard
+	holds, r.slow = hold(&g, why, r.c.Setting.BlackoutMax, r.now)
+	if holds {
+		r.holds = why
+	}
+	if g.HoldingSince.Equal(r.guard.HoldingSince) {
+		return holds, nil
+	}
+	return holds, r.c.decide(ctx, "keep since when reaping is held back", func() ([]Write, error) {
+		kept := &Guard{}
+		if err := r.c.Store.Load(ctx, kept); err != nil {
+			return nil, err
+		}
+		before := kept.HoldingSince
+		if hold(kept, why, r.c.Setting.BlackoutMax, r.now); kept.HoldingSince.Equal(before) {
+			return nil, errGiveUp
+		}
+		return []Write{Put(kept)}, nil
+	})
 }

@@ -14,12 +14,12 @@ import (
 )
 
 // A shape names a state in which nothing is under way by what tells how it
-// settles: its documents without versions and without who owned the brake, its
-// epochs and the counters of its machines by their order, its times by how long they are over, to the third of a
-// minute, and whether that was before the search began.
+// settles: its documents without versions, its epochs and the counters
+// of its machines by their order, its times by how long they are over, to the
+// third of a minute, and whether that was before the search began.
 
 var (
-	versions = regexp.MustCompile(`"version":\d+,?|"owner":"[^"]*",?`)
+	versions = regexp.MustCompile(`"version":\d+,?`)
 	moments  = regexp.MustCompile(`"\d{4}-\d\d-\d\dT[^"]*"`)
 	epochs   = regexp.MustCompile(`(?i)("\w*epoch":)(\d+)`)
 	counters = regexp.MustCompile(`(?i)("n":)(\d+)`)

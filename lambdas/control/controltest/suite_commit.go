@@ -96,7 +96,7 @@ var commitTests = []suiteTest{
 		t.refuses(fault.Conflict, control.Check(&control.Token{Scope: "s", Token: absent.Token}), control.Put(&control.Task{ID: newID()}))
 	}},
 	{"Commit_OfAChecksAloneWritesNothing", func(t *storeTest) {
-		r := &control.Guard{Owner: "a"}
+		r := &control.Guard{MovedAt: leaseStart}
 		t.commit(control.Check(r))
 		t.put(r)
 		t.commit(control.Check(r))

@@ -163,7 +163,7 @@ var listTests = []suiteTest{
 		if err != nil || !reflect.DeepEqual(scan, &control.LeaseScan{}) {
 			t.Fatalf("an empty table gives %+v, %v", scan, err)
 		}
-		want := &control.LeaseScan{Guard: control.Guard{Version: 1, Owner: "me", Watermark: leaseStart}}
+		want := &control.LeaseScan{Guard: control.Guard{Version: 1, MovedAt: leaseStart.AddDate(0, 0, 1), Watermark: leaseStart}}
 		for i := range 30 {
 			want.Leases = append(want.Leases, control.Lease{ID: fmt.Sprintf("%032x", i), Version: 1, Sent: leaseStart, Zone: "z", Every: 7})
 		}
