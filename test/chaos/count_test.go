@@ -22,7 +22,6 @@ type counts struct {
 	mu                                     sync.Mutex
 	kills, leaves, pauses, drags, restarts int
 	partitions, engines                    map[link.Kind]int
-	beyond                                 int // partitions, pauses and kills that outlasted reapAfter
 	functions                              map[string]int
 	skewed                                 int
 }
@@ -47,9 +46,6 @@ func (c *counts) note(a Act) {
 		c.partitions[a.Fault.Kind]++
 	case Engine:
 		c.engines[a.Fault.Kind]++
-	}
-	if a.Long {
-		c.beyond++
 	}
 	if a.Skew != 0 {
 		c.skewed++
@@ -90,18 +86,26 @@ func (g *stage) report(c *counts, s *samples, l *load, o outcome, told Testimony
               to the engine %+v
   functions   %d killed (%v); %d invocations ended with their process, some of them with AWS
   AWS         restarted %d times; the reaper was run %d times, %d of them in vain
-  instances   %d reaped, %d returned
+  instances   %d reaped, %d returned%s
   tasks       %d accepted (%d tokens used again, service rolled %d times): %d exited (%d of them kept whatever came), %d stopped by users, %d lost (%d of them told late)
   engine      %d starts of %d tasks; doubles %d; containers left %d
   reports     %d sendings were not answered and made again, %d heartbeats were not; put aside %v`,
-		*seed, *length, agents, c.kills, c.leaves, c.pauses, c.drags, c.skewed, c.beyond, c.partitions, c.engines, clouds, engines,
-		functions, sorted(c.functions), g.killedWorking(), c.restarts, s.ticks.Load(), s.unticked.Load(), s.reaps(), s.returns(),
+		*seed, *length, agents, c.kills, c.leaves, c.pauses, c.drags, c.skewed, len(s.outages), c.partitions, c.engines, clouds, engines,
+		functions, sorted(c.functions), g.killedWorking(), c.restarts, s.ticks.Load(), s.unticked.Load(), s.reaps(), s.returns(), listed(s.outages),
 		len(l.all), l.tokens.Load(), l.rolls.Load(), o.Exited, o.Kept, o.Stopped, o.Lost, o.LostToldLate,
 		told.Starts, told.Tasks, len(told.Doubles), len(told.Left),
 		g.said("reports wait"), g.said("heartbeat"), g.dead())
 	if functions == 0 || c.restarts == 0 {
 		g.t.Errorf("%d functions were killed, AWS was restarted %d times", functions, c.restarts)
 	}
+}
+
+func listed(all []*outage) string {
+	var b strings.Builder
+	for _, o := range all {
+		fmt.Fprintf(&b, "\n              %s", o)
+	}
+	return b.String()
 }
 
 // said is how often the agents have logged a message.

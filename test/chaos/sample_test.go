@@ -4,6 +4,7 @@ package chaos
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,8 +19,32 @@ type samples struct {
 	unticked atomic.Int64 // runs that were killed, or met no AWS
 
 	mu           sync.Mutex
+	looked       time.Time // when the last look that was answered began
 	lost         [agents + 1]bool
 	reaped, back [agents + 1]int
+	outages      []*outage
+}
+
+// outage is a time in which no heartbeat of an agent got through, for longer than
+// reapAfter.
+type outage struct {
+	Act
+	due     time.Time // from then on a run of the reaper has to find it
+	runs    int       // of the reaper that began later and came to their end
+	last    time.Time // when the last of them ended
+	noticed time.Duration
+	over    bool
+}
+
+// enoughRuns have to find what is due: the first may know of no probe that was sent
+// late enough, the next may be held back for a moment. It takes one or two.
+const enoughRuns = 8
+
+func (o *outage) String() string {
+	if o.noticed > 0 {
+		return fmt.Sprintf("%s: noticed %.1fs after it was due, by run %d", o.Act, o.noticed.Seconds(), o.runs)
+	}
+	return fmt.Sprintf("%s: not noticed by %d runs of the reaper that began when it was due", o.Act, o.runs)
 }
 
 func (g *stage) sample() *samples {
@@ -41,17 +66,22 @@ func (g *stage) sample() *samples {
 	}
 	every(3*time.Second, func() {
 		s.ticks.Add(1)
-		if err := g.Tick(ctx); err != nil && ctx.Err() == nil {
+		begun := time.Now()
+		if err := g.Tick(ctx); err == nil {
+			s.ran(begun)
+		} else if ctx.Err() == nil {
 			s.unticked.Add(1)
 		}
 	})
 	every(300*time.Millisecond, func() {
+		begun := time.Now()
 		all, err := g.instances(ctx)
 		if err != nil {
 			return // AWS is away
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
+		s.looked = begun
 		for n := 1; n <= agents; n++ {
 			switch is := lost(all[n]); {
 			case is && !s.lost[n]:
@@ -66,22 +96,50 @@ func (g *stage) sample() *samples {
 	return s
 }
 
-// outlast waits for the end of a fault. One that is to outlast reapAfter goes on
-// until that was noticed: how soon the reaper runs is the machine's.
-func (s *samples) outlast(ctx context.Context, a Act, end time.Time) {
-	until(ctx, end)
-	const most = 45 * time.Second
-	for a.Long && !s.isLost(a.Agent) && time.Now().Before(end.Add(most)) {
-		if !until(ctx, time.Now().Add(200*time.Millisecond)) {
-			return
+// ran notes a run of the reaper that has come to its end.
+func (s *samples) ran(begun time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, o := range s.outages {
+		if !o.over && begun.After(o.due) {
+			o.runs++
+			o.last = time.Now()
 		}
 	}
 }
 
-func (s *samples) isLost(agent int) bool {
+// outlast waits for the end of a fault that has begun. One that is to outlast
+// reapAfter goes on until that was noticed, or enough runs of the reaper have not:
+// how soon they come to their end is the machine's.
+func (s *samples) outlast(ctx context.Context, a Act, end time.Time) {
+	if !a.Long {
+		until(ctx, end)
+		return
+	}
+	o := &outage{Act: a, due: time.Now().Add(reapAfter)}
+	s.mu.Lock()
+	s.outages = append(s.outages, o)
+	s.mu.Unlock()
+	const most = 3 * time.Minute
+	for !s.decided(o) && time.Now().Before(o.due.Add(most)) {
+		if !until(ctx, time.Now().Add(100*time.Millisecond)) {
+			return
+		}
+	}
+	until(ctx, end)
+}
+
+// decided says whether an outage was noticed, or surely was not.
+func (s *samples) decided(o *outage) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.lost[agent]
+	if s.lost[o.Agent] {
+		o.noticed, o.over = max(time.Since(o.due), 1), true
+	}
+	if o.runs >= enoughRuns && s.looked.After(o.last) {
+		o.over = true
+	}
+	return o.over
 }
 
 func (s *samples) end() {
