@@ -6,7 +6,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 # The lanes of `make test`, fastest first. A test file names its lane by a build tag (CONTRIBUTING.md).
-LANES ?= unit race sim emulator docker infra e2e clients
+LANES ?= unit race sim emulator docker infra package e2e clients
 # Architectures that `make build` builds for.
 ARCHS ?= amd64 arm64
 # Extra arguments: of go test for the test targets (ARGS='-run Stop -v'), of cdk for synth and deploy.
@@ -14,7 +14,7 @@ ARGS ?=
 
 TOOLS := $(CURDIR)/.tools
 CDK := $(TOOLS)/node/node_modules/.bin/cdk
-TAGS := sim,emulator,docker,e2e,clients,soak
+TAGS := sim,emulator,docker,package,e2e,clients,soak
 
 export GOLANGCI_LINT_CACHE := $(TOOLS)/cache/golangci-lint
 export CDK_DISABLE_CLI_TELEMETRY := true
@@ -64,6 +64,10 @@ test-docker: need-go need-docker need-busybox ## adapters against a real Docker 
 .PHONY: test-infra
 test-infra: need-go need-node ## the synthesized stack: references, least privilege, cdk-nag
 	@tools/lane infra $(ARGS)
+
+.PHONY: test-package
+test-package: need-docker need-busybox need-systemd need-rpm need-shellcheck tools-python tools-node tools-nfpm build-here ## deb and rpm on machines that run systemd, with a task running; as root
+	@tools/lane package $(ARGS)
 
 .PHONY: test-e2e
 test-e2e: need-docker need-busybox tools-python tools-node build-here ## the whole on the emulator with real agents and a real Docker engine
@@ -151,7 +155,8 @@ build-here: need-go
 	@tools/build "$$(go env GOARCH)"
 
 .PHONY: package
-package: build tools-nfpm ## deb and rpm of the agent into dist/package
+package: need-go tools-nfpm ## deb and rpm of the agent into dist/package
+	@ONLY=agent tools/build $(ARCHS)
 	@tools/package $(ARCHS)
 
 .PHONY: proxy-image
@@ -219,6 +224,6 @@ tools-golangci: need-go
 tools-nfpm: need-go
 	@tools/install nfpm
 
-.PHONY: need-go need-node need-python need-docker need-busybox need-cc need-aws2
-need-go need-node need-python need-docker need-busybox need-cc need-aws2: need-%:
+.PHONY: need-go need-node need-python need-docker need-busybox need-cc need-aws2 need-systemd need-rpm need-shellcheck
+need-go need-node need-python need-docker need-busybox need-cc need-aws2 need-systemd need-rpm need-shellcheck: need-%:
 	@tools/check $*

@@ -19,6 +19,12 @@ variable "region" {
   type = string
 }
 
+# Where `make package` has put the packages and their SHA256SUMS.
+variable "packages" {
+  type    = string
+  default = "dist/package"
+}
+
 variable "architecture" {
   type    = string
   default = "x86_64"
@@ -51,12 +57,15 @@ variable "command_queue_name_start" {
 
 locals {
   instance_type = var.architecture == "arm64" ? "t4g.small" : "t3.small"
+  uname         = var.architecture == "arm64" ? "aarch64" : "x86_64"
 }
 
 source "amazon-ebs" "agent" {
   region        = var.region
   instance_type = local.instance_type
   ssh_username  = "ec2-user"
+  # The key that Packer came in with is not to be in the image.
+  ssh_clear_authorized_keys = true
   ami_name      = "longshore-agent-${var.architecture}-{{timestamp}}"
 
   source_ami_filter {
@@ -82,17 +91,22 @@ build {
   sources = ["source.amazon-ebs.agent"]
 
   provisioner "shell" {
-    inline = ["sudo dnf install -y docker", "sudo systemctl enable docker", "mkdir -p /tmp/longshore"]
+    inline = ["mkdir -p /tmp/longshore"]
   }
 
   provisioner "file" {
-    sources     = concat(["${path.root}/install.sh"], tolist(fileset(".", "dist/package/*.rpm")))
+    sources = concat(
+      ["${path.root}/install.sh", "${path.root}/check.sh", "${var.packages}/SHA256SUMS"],
+      [for name in fileset(var.packages, "*.${local.uname}.rpm") : "${var.packages}/${name}"],
+    )
     destination = "/tmp/longshore/"
   }
 
+  # check.sh last: it says what of the machine's identity is left.
   provisioner "shell" {
     inline = [
-      "sudo env LONGSHORE_CLUSTER='${var.cluster}' LONGSHORE_REPORTS_QUEUE_URL='${var.reports_queue_url}' LONGSHORE_HEARTBEATS_QUEUE_URL='${var.heartbeats_queue_url}' LONGSHORE_COMMAND_QUEUE_NAME_START='${var.command_queue_name_start}' sh /tmp/longshore/install.sh",
+      "sudo env LONGSHORE_CLUSTER='${var.cluster}' LONGSHORE_REPORTS_QUEUE_URL='${var.reports_queue_url}' LONGSHORE_HEARTBEATS_QUEUE_URL='${var.heartbeats_queue_url}' LONGSHORE_COMMAND_QUEUE_NAME_START='${var.command_queue_name_start}' sh /tmp/longshore/install.sh --docker --image",
+      "sudo sh /tmp/longshore/check.sh",
       "sudo rm -rf /tmp/longshore",
     ]
   }

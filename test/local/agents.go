@@ -50,6 +50,9 @@ func (s *Stack) startAgents(ctx context.Context) error {
 		if err := s.prepareAgent(ctx, n); err != nil {
 			return fmt.Errorf("agent %d: %w", n, err)
 		}
+		if s.Options.Elsewhere {
+			continue
+		}
 		if err := s.Agent(n).Start(); err != nil {
 			return fmt.Errorf("agent %d: %w", n, err)
 		}
@@ -223,6 +226,9 @@ func running(pidFile string) int {
 }
 
 func (s *Stack) awaitAgents(ctx context.Context) error {
+	if s.Options.Elsewhere {
+		return nil
+	}
 	client := s.ECS()
 	var dead error // an agent that has ended will not connect
 	err := await(ctx, 60*time.Second, fmt.Sprintf("%d connected agents", s.Options.Agents), func() (bool, error) {

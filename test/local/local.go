@@ -37,6 +37,9 @@ type Options struct {
 	Persist bool
 	// Program is the agent's binary; empty for the one that `make build` makes.
 	Program string
+	// Elsewhere leaves it to the caller to start the agents: they are known to the
+	// control plane, and each has its environment in its folder.
+	Elsewhere bool
 	// AgentEnv says what the environment of the nth agent has on top or otherwise;
 	// the emulator answers at endpoint. It may be nil.
 	AgentEnv func(n int, endpoint string) (map[string]string, error)

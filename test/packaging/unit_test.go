@@ -1,0 +1,57 @@
+//go:build package
+
+package packaging
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/longshore-run/longshore/test/local"
+)
+
+// most is the exposure that systemd may give the unit, of 10; what is quoted may be less.
+const most = 3.0
+
+func TestUnit_IsSoundAndAsHardenedAsTheDocsSay(t *testing.T) {
+	t.Parallel()
+	m := boot(t)
+	from := file(t, older, "deb", runtime.GOARCH)
+	m.do("dpkg", "--install", m.give(from, filepath.Join("/tmp", filepath.Base(from))))
+	if said := m.do("systemd-analyze", "verify", "--man=no", "longshore-agent.service"); said != "" {
+		t.Errorf("systemd-analyze verify says:\n%s", said)
+	}
+	said := m.do("systemd-analyze", "security", "--offline=true", "--no-pager", "/lib/systemd/system/longshore-agent.service")
+	measured := figure(t, `Overall exposure level for \S+: ([0-9.]+)`, said)
+	page, err := os.ReadFile(filepath.Join(local.Root(t), "docs", "install-agent.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	quoted := figure(t, "`systemd-analyze security` gives it ([0-9.]+) of 10", string(page))
+	// The figure is rounded, and versions of systemd weigh some settings otherwise.
+	if measured > quoted+0.1 || measured < quoted-0.3 || quoted > most {
+		t.Errorf("exposure is %.1f, the docs say %.1f, and it may be %.1f", measured, quoted, most)
+	}
+	for _, setting := range []string{"Restart=always", "RestartPreventExitStatus=5", "KillMode=process", "Type=notify", "WatchdogSec=", "StartLimitIntervalSec=0"} {
+		if !strings.Contains(m.read("/lib/systemd/system/longshore-agent.service"), "\n"+setting) {
+			t.Errorf("the unit does not say %s", setting)
+		}
+	}
+}
+
+func figure(t *testing.T, pattern, text string) float64 {
+	t.Helper()
+	found := regexp.MustCompile(pattern).FindStringSubmatch(text)
+	if found == nil {
+		t.Fatalf("no %s in\n%s", pattern, text)
+	}
+	n, err := strconv.ParseFloat(found[1], 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
