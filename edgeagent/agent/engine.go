@@ -10,6 +10,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/longshore-run/longshore/edgeagent/internal/supervise"
 	"github.com/longshore-run/longshore/shared/task"
 	"github.com/longshore-run/longshore/shared/taskdef"
 )
@@ -23,7 +24,8 @@ import (
 // silent or broken: try again).
 type Engine interface {
 	// Image makes the image present by the pull policy and returns its digest or id.
-	// A pull is made with the login and shared between equal ones alone.
+	// A pull is made with the login and shared between equal ones alone. PauseImage
+	// comes from no registry: the engine has it made.
 	Image(ctx context.Context, ref string, login Login) (digest string, err error)
 	// Create makes the container and the volumes it needs, not started.
 	Create(ctx context.Context, spec Spec) (runtimeID string, err error)
@@ -78,6 +80,17 @@ type ContainerID struct {
 	Container string
 }
 
+// PauseImage is the image of the container that holds a task's namespaces. The
+// number goes up when what it does changes: images of earlier ones stay as long as
+// containers have them.
+const PauseImage = "longshore.internal/pause:1"
+
+// PauseContainer is what that container is called, as in ECS.
+const PauseContainer = supervise.PauseName
+
+// LabelSupervision is the label with what a lost journal would be missed for.
+const LabelSupervision = supervise.KeptLabel
+
 // Spec is all that a container is created from.
 type Spec struct {
 	ContainerID
@@ -89,6 +102,7 @@ type Spec struct {
 	Definition  *taskdef.TaskDefinition // overrides applied
 	GPUs        []string                // of this container
 	Environment map[string]string       // beyond the definition's
+	Labels      map[string]string       // of the agent, beyond the engine's own
 }
 
 // Seen is a container as the engine has it.

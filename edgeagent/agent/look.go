@@ -102,6 +102,9 @@ func (r *Record) look() TaskLook {
 		l.Refused = s.Refusal.Reason
 	}
 	for _, c := range s.Containers {
+		if c.Pause() {
+			continue
+		}
 		c.Shown.Bindings, c.Shown.GPUs = slices.Clone(c.Shown.Bindings), slices.Clone(c.Shown.GPUs)
 		l.Containers = append(l.Containers, c.Shown)
 	}

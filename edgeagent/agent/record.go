@@ -76,6 +76,9 @@ func (r *Record) message(instance, incarnation string) wire.Message {
 		StartedAt: s.StartedAt, StoppingAt: s.StoppingAt, StoppedAt: s.StoppedAt,
 	}}
 	for _, c := range s.Containers {
+		if c.Pause() {
+			continue
+		}
 		shown := c.Shown
 		shown.Reason = clip(shown.Reason)
 		shown.Bindings = shown.Bindings[:min(len(shown.Bindings), wire.MaxPorts)]
@@ -140,7 +143,7 @@ func tells(prev, next *supervise.Task) bool {
 		return false
 	}
 	return !slices.EqualFunc(prev.Containers, next.Containers, func(a, b supervise.Container) bool {
-		return a.Shown.Status == b.Shown.Status && (a.Shown.ExitCode == nil) == (b.Shown.ExitCode == nil) &&
+		return a.Pause() && b.Pause() || a.Shown.Status == b.Shown.Status && (a.Shown.ExitCode == nil) == (b.Shown.ExitCode == nil) &&
 			a.Shown.Health == b.Shown.Health && slices.Equal(a.Shown.Bindings, b.Shown.Bindings)
 	})
 }
@@ -193,6 +196,7 @@ func (r *Record) spec(def *taskdef.TaskDefinition, container string) Spec {
 	s := Spec{
 		ContainerID: ContainerID{Task: r.State.ID, Attempt: r.State.Attempt, Container: container},
 		Epoch:       r.Epoch, TaskARN: r.TaskARN, Cluster: r.Cluster, Family: r.Family, Revision: r.Revision, Definition: def,
+		Labels: map[string]string{LabelSupervision: supervise.Kept(def, container)},
 	}
 	free := r.GPUs
 	for _, d := range def.ContainerDefinitions { // in the definition's order

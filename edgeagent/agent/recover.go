@@ -202,7 +202,7 @@ func adoptedRecord(id string, attempt int, seen []Seen, stopTimeout time.Duratio
 	inner := make([]supervise.Seen, len(seen))
 	for i, s := range seen {
 		inner[i] = s.inner()
-		ran = ran || !s.Created
+		ran = ran || !s.Created && s.Container != PauseContainer
 	}
 	essential := func(s supervise.Seen) bool { return s.Labels[labelEssential] != "false" }
 	r.State = supervise.Adopt(id, attempt, inner, essential, stopTimeout, now)

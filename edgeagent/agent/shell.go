@@ -55,6 +55,9 @@ func (s *shell) Check(_ context.Context, ports []supervise.Port) ([]supervise.Po
 }
 
 func (s *shell) Image(ctx context.Context, container string) (string, error) {
+	if container == PauseContainer {
+		return s.a.Engine.Image(ctx, PauseImage, Login{})
+	}
 	c, ok := s.container(container)
 	if !ok {
 		return "", errNoDefinition

@@ -15,6 +15,7 @@ import (
 	"github.com/longshore-run/longshore/edgeagent/agent"
 	"github.com/longshore-run/longshore/shared/fault"
 	"github.com/longshore-run/longshore/shared/task"
+	"github.com/longshore-run/longshore/shared/taskdef"
 )
 
 // Engine is a container engine in memory. It outlives agents, as Docker does.
@@ -49,6 +50,7 @@ type Program struct {
 type box struct {
 	seen    agent.Seen
 	checked bool // it has a health check
+	joins   bool // it is in the namespaces of its task's pause container
 	program Program
 }
 
@@ -100,10 +102,12 @@ func (e *Engine) Create(ctx context.Context, spec agent.Spec) (string, error) {
 	e.next++
 	labels := map[string]string{}
 	maps.Copy(labels, c.DockerLabels)
+	maps.Copy(labels, spec.Labels)
 	if !c.IsEssential() {
 		labels["run.longshore.essential"] = "false"
 	}
-	b := &box{checked: c.HealthCheck.Checks(), seen: agent.Seen{
+	joins := spec.Container != agent.PauseContainer && (spec.Definition.PidMode == taskdef.NamespaceTask || spec.Definition.IpcMode == taskdef.NamespaceTask)
+	b := &box{checked: c.HealthCheck.Checks(), joins: joins, seen: agent.Seen{
 		ContainerID: spec.ContainerID, Epoch: spec.Epoch, RuntimeID: fmt.Sprintf("c%d", e.next), Created: true, Image: c.Image, Digest: "sha256:" + c.Image,
 		TaskARN: spec.TaskARN, Cluster: spec.Cluster, Family: spec.Family, Revision: spec.Revision, Labels: labels,
 	}}
@@ -162,6 +166,10 @@ func (e *Engine) Run(id agent.ContainerID) error {
 	}
 	if b.seen.Running {
 		return nil
+	}
+	pause := e.containers[agent.ContainerID{Task: id.Task, Attempt: id.Attempt, Container: agent.PauseContainer}]
+	if b.joins && (pause == nil || !pause.seen.Running) {
+		return fault.New(fault.Invalid, "CannotStartContainerError: cannot join the namespaces of a container that does not run")
 	}
 	e.starts[id]++
 	if e.OnStart != nil {

@@ -67,7 +67,7 @@ func (t *Task) look(d Dependency, now time.Time) (outlook, string) {
 		return settled(c.Ran, ended, "was never started")
 	case OnMade:
 		return settled(!c.Phase.before(Created) && (!ended || c.Ran || c.Shown.RuntimeID != ""), ended, "was never created")
-	case OnLink:
+	case OnLink, OnNamespace:
 		return settled(c.Phase == Running, ended, "has stopped")
 	case OnHealthy:
 		if ended {
@@ -112,11 +112,11 @@ func (c *Container) patience() time.Time {
 
 // resolved says whether all is met that c's next step waits for; if not, and a
 // time-out may decide it, wake is lowered to that. To be made, a container needs
-// those it is linked to only to be there.
+// those it is linked to, or joins, only to be there.
 func (t *Task) resolved(c *Container, now time.Time, wake *time.Time) bool {
 	all := true
 	for _, d := range c.After {
-		if d.On == OnLink && c.Phase.before(Created) {
+		if (d.On == OnLink || d.On == OnNamespace) && c.Phase.before(Created) {
 			d.On = OnMade
 		}
 		if o, _ := t.look(d, now); o != met {

@@ -3,7 +3,6 @@ package supervise
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -42,8 +41,7 @@ func (t *Task) refuse(c *Container, r Result, now time.Time) bool {
 	if c.later(now, portTries) {
 		return true
 	}
-	others := slices.ContainsFunc(t.Containers, func(o Container) bool { return o.Ran || o.Phase == Starting })
-	if others || t.Desired == task.DesiredStopped {
+	if t.Started() || t.Desired == task.DesiredStopped {
 		return false
 	}
 	t.Refusal = &Refusal{Code: code, Reason: r.Err.Error()}

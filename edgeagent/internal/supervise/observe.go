@@ -348,7 +348,9 @@ func (t *Task) didPull(c *Container, r Result, now time.Time) {
 	if fault.Is(r.Err, fault.Unavailable) && c.later(now, mostTries) {
 		return
 	}
-	t.PullStoppedAt = now
+	if !c.Pause() {
+		t.PullStoppedAt = now
+	}
 	if r.Err != nil {
 		t.fail(c, "CannotPullContainerError", r.Err, now)
 		return

@@ -46,9 +46,10 @@ func (t *Task) settle(now time.Time) {
 	if t.Refusal == nil {
 		for i := range t.Containers {
 			if c := &t.Containers[i]; c.Essential && c.Phase == Stopped {
-				t.want(Order{Cause: task.ExitedCause, Reason: task.EndOf(task.ExitedCause).Reason}, now)
+				t.want(c.exited(), now)
 			}
 		}
+		t.released(now)
 	}
 	if t.Desired == task.DesiredStopped || t.Refusal != nil {
 		for i := range t.Containers {
@@ -93,10 +94,7 @@ func (t *Task) rise(to task.Status) { t.Status = task.Merge(t.Status, to) }
 
 // act is one round: the next step of every container that has one.
 func (t *Task) act(now time.Time) (do []Action, wake time.Time) {
-	if t.Refusal != nil {
-		return nil, time.Time{}
-	}
-	if ports := t.ports(); !t.checked && t.Desired == task.DesiredRunning && len(ports) > 0 && !t.Started() && !t.Adopted {
+	if ports := t.ports(); !t.checked && t.Refusal == nil && t.Desired == task.DesiredRunning && len(ports) > 0 && !t.Started() && !t.Adopted {
 		if t.checking || later(t.retry, now, &wake) {
 			return nil, wake
 		}
@@ -105,6 +103,9 @@ func (t *Task) act(now time.Time) (do []Action, wake time.Time) {
 	}
 	for i := range t.Containers {
 		c := &t.Containers[i]
+		if t.Refusal != nil && !c.Pause() { // nothing else of it was started
+			continue
+		}
 		verb := t.next(c, now, &wake)
 		if verb == "" || c.busy != "" || later(c.retry, now, &wake) {
 			continue
@@ -114,7 +115,7 @@ func (t *Task) act(now time.Time) (do []Action, wake time.Time) {
 		case Start:
 			c.Phase = Starting
 		case Pull:
-			if t.PullStartedAt.IsZero() {
+			if t.PullStartedAt.IsZero() && !c.Pause() {
 				t.PullStartedAt = now
 			}
 		case Stop:
@@ -150,7 +151,7 @@ func (t *Task) next(c *Container, now time.Time, wake *time.Time) Verb {
 		return ""
 	case c.Phase == Starting: // and nothing is under way: the answer was lost
 		return Look
-	case t.Desired == task.DesiredStopped:
+	case t.Desired == task.DesiredStopped, t.Refusal != nil:
 		if c.Phase == Running && !t.held(c) {
 			return Stop
 		}

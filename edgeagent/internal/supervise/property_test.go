@@ -99,7 +99,7 @@ func (w *world) satisfied(d Dependency) bool {
 		return b.was
 	case OnMade:
 		return b.made || b.starts > 0 // somebody may have removed it since
-	case OnLink:
+	case OnLink, OnNamespace:
 		return b.starts > 0
 	}
 	return false
@@ -151,8 +151,9 @@ func (w *world) act(a Action) Result {
 	return res
 }
 
-// plan takes the next steps and checks that they are allowed.
-func (w *world) plan() {
+// plan takes the next steps and checks that they are allowed; idle says that there
+// are none and will be none.
+func (w *world) plan() (idle bool) {
 	before := w.task
 	next, do, wake := Plan(w.task, w.now)
 	w.task = next
@@ -199,6 +200,7 @@ func (w *world) plan() {
 	if len(w.flying) == 0 && !wake.IsZero() && (w.calm || rapid.Bool().Draw(w.T, "time passes")) {
 		w.now = wake
 	}
+	return len(w.flying) == 0 && wake.IsZero()
 }
 
 func (w *world) land() {
@@ -270,6 +272,11 @@ func newWorld(rt *rapid.T) (*world, []string) {
 		defs = append(defs, d)
 	}
 	w.task = newTask(defs...)
+	if rapid.Bool().Draw(rt, "namespaces are shared") {
+		w.task = sharing(defs...)
+		w.boxes[PauseName] = &truth{}
+		names = append(names, PauseName)
+	}
 	return w, names
 }
 
@@ -312,11 +319,10 @@ func TestPlan_WhateverTheEngineDoes(t *testing.T) {
 		}
 		w.calm = true
 		w.task.want(Order{Reason: "asked"}, w.now)
-		for n := 0; !w.task.Ended() || len(w.flying) > 0; n++ {
+		for n := 0; !w.plan() || !w.task.Ended(); n++ {
 			if n > 200 {
 				rt.Fatalf("it never ends: %s", show(w.task, w.flying))
 			}
-			w.plan()
 			if len(w.flying) > 0 {
 				w.land()
 			}
@@ -330,7 +336,7 @@ func TestPlan_WhateverTheEngineDoes(t *testing.T) {
 				rt.Fatalf("%s ran %d times and is said to have been restarted %d times", name, b.runs, c.Restarts)
 			case b.starts > 1, b.runs > 1 && c.Policy == nil:
 				rt.Fatalf("%s was started %d times and ran %d times", name, b.starts, b.runs)
-			case w.task.Refusal != nil && b.starts > 0:
+			case w.task.Refusal != nil && b.starts > 0 && !c.Pause():
 				rt.Fatalf("refused, and %s was started", name)
 			case b.made && b.starts > 0 && c.Ran && c.Shown.ExitCode == nil && c.Shown.Reason == "":
 				rt.Fatalf("%s ended with code %v, and nothing is said: %+v", name, *b.code, errors.New(fmt.Sprint(c.Shown)))

@@ -139,10 +139,15 @@ type Order struct {
 // New is a task that was just assigned.
 func New(id string, attempt int, def *taskdef.TaskDefinition, stopTimeout time.Duration) Task {
 	t := Task{ID: id, Attempt: attempt, Status: task.Pending, Desired: task.DesiredRunning}
+	var first []Dependency
+	if Pauses(def) {
+		first = []Dependency{{PauseName, OnNamespace}}
+		t.Containers = append(t.Containers, pause())
+	}
 	for _, d := range def.ContainerDefinitions {
 		c := Container{
 			Name: d.Name, Essential: d.IsEssential(), StopTimeout: stopTimeout, Phase: Waiting,
-			After: dependencies(d), Policy: policy(d.RestartPolicy),
+			After: append(slices.Clone(first), dependencies(d)...), Policy: policy(d.RestartPolicy),
 			Shown: task.Container{Name: d.Name, Status: task.ContainerPending, Image: d.Image},
 		}
 		if d.StopTimeout != nil {
@@ -180,9 +185,10 @@ func policy(r *taskdef.RestartPolicy) *Policy {
 	return p
 }
 
-// Adopt is a task rebuilt from its containers alone. One that has ended by then
-// is taken for one that was meant to (essential tells of the others), and one
-// that was never started is never started.
+// Adopt is a task rebuilt from its containers and their labels alone. A container
+// that has ended by then is taken for one that was meant to (essential tells of
+// the others), so no policy restarts it, and one that was never started is never
+// started.
 func Adopt(id string, attempt int, seen []Seen, essential func(Seen) bool, stopTimeout time.Duration, now time.Time) Task {
 	t := Task{ID: id, Attempt: attempt, Status: task.Pending, Desired: task.DesiredRunning, Adopted: true}
 	running := slices.ContainsFunc(seen, func(s Seen) bool { return s.Running })
@@ -191,8 +197,10 @@ func Adopt(id string, attempt int, seen []Seen, essential func(Seen) bool, stopT
 			Name: s.Container, Essential: essential(s), StopTimeout: stopTimeout, Phase: Created,
 			Shown: task.Container{Name: s.Container, Status: task.ContainerPending, RuntimeID: s.RuntimeID, Image: s.Image, ImageDigest: s.Digest},
 		}
-		if running && !s.Running {
-			c.Essential = false
+		c.restore(s.Labels[KeptLabel])
+		if !s.Running {
+			c.Policy = nil // it may have been told to end
+			c.Essential = c.Essential && !running
 		}
 		if s.Created {
 			c.end("was never started", now)
@@ -210,16 +218,17 @@ func Adopt(id string, attempt int, seen []Seen, essential func(Seen) bool, stopT
 // Ended says whether the attempt is over: STOPPED, or refused.
 func (t *Task) Ended() bool { return t.Status == task.Stopped || t.Refusal != nil }
 
-// Started says whether a container of it has run, or may have.
+// Started says whether a container of it has run, or may have: one of its
+// definition, as nothing is lost with a pause container.
 func (t *Task) Started() bool {
-	return slices.ContainsFunc(t.Containers, func(c Container) bool { return c.Ran || c.Phase == Starting })
+	return slices.ContainsFunc(t.Containers, func(c Container) bool { return !c.Pause() && (c.Ran || c.Phase == Starting) })
 }
 
 // Health is the task's: that of its essential containers together.
 func (t *Task) Health() task.Health {
 	var all []task.Health
 	for _, c := range t.Containers {
-		if c.Essential {
+		if c.Essential && !c.Pause() {
 			all = append(all, c.Shown.Health)
 		}
 	}
