@@ -24,6 +24,7 @@ import (
 	"github.com/longshore-run/longshore/edgeagent/internal/dockerengine"
 	"github.com/longshore-run/longshore/edgeagent/internal/introspect"
 	"github.com/longshore-run/longshore/edgeagent/internal/journal"
+	"github.com/longshore-run/longshore/edgeagent/internal/pause"
 	"github.com/longshore-run/longshore/edgeagent/internal/sqsqueue"
 	"github.com/longshore-run/longshore/shared/fault"
 	"github.com/longshore-run/longshore/shared/logkey"
@@ -60,7 +61,13 @@ Exit code 5 means that this container instance was deregistered: do not start
 the agent again by itself.
 `
 
-func main() { os.Exit(run(os.Args[1:], os.LookupEnv, os.Environ(), os.Stdout, os.Stderr)) }
+func main() {
+	if len(os.Args) == 2 && os.Args[1] == pause.Command {
+		pause.Run() // in a container, where there is nothing else
+		return
+	}
+	os.Exit(run(os.Args[1:], os.LookupEnv, os.Environ(), os.Stdout, os.Stderr))
+}
 
 func run(args []string, lookup func(string) (string, bool), environ []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("longshore-agent", flag.ContinueOnError)

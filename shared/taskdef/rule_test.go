@@ -274,11 +274,8 @@ func TestRule_LimitsAndControls(t *testing.T) {
 			at + `systemControls[0].namespace is "net.core.somaxconn", which is the host's own in network mode host`,
 		}},
 		{"the host's namespaces", beside(`"pidMode":"host","ipcMode":"none"`), nil},
-		{"the task's namespaces", beside(`"pidMode":"task","ipcMode":"task"`), []string{
-			`pidMode "task" is not supported yet: no container holds the namespaces of a task`,
-			`ipcMode "task" is not supported yet: no container holds the namespaces of a task`,
-		}},
-		{"no such namespace", beside(`"pidMode":"none"`), []string{`pidMode is "none"; allowed: host`}},
+		{"the task's namespaces", beside(`"pidMode":"task","ipcMode":"task"`), nil},
+		{"no such namespace", beside(`"pidMode":"none"`), []string{`pidMode is "none"; allowed: host, task`}},
 		{"IPC parameter on the host's IPC", two(`"systemControls":[{"namespace":"kernel.sem","value":"1"}]`, "", `"ipcMode":"host"`), []string{
 			at + `systemControls[0].namespace is "kernel.sem", which is the host's own in IPC mode host`,
 		}},

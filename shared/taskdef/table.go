@@ -9,7 +9,6 @@ const (
 	noManaged   = "it is that of ECS Managed Instances"
 	noNetworkFS = "mount the file system on the instances and name its folder in host.sourcePath"
 	noFirelens  = "FireLens needs the ECS agent's log router; name a Docker log driver instead"
-	noPause     = "no container holds the namespaces of a task"
 	noElastic   = "Elastic Inference no longer exists"
 )
 
@@ -39,8 +38,8 @@ func taskMembers() []Member {
 		run("runtimePlatform.operatingSystemFamily", String, platforms()...),
 		run("taskRoleArn", String),
 		run("executionRoleArn", String),
-		run("pidMode", String, Choice{Text: NamespaceHost}, Choice{Text: NamespaceTask, State: Later, Why: noPause}),
-		run("ipcMode", String, Choice{Text: NamespaceHost}, Choice{Text: NamespaceNone}, Choice{Text: NamespaceTask, State: Later, Why: noPause}),
+		run("pidMode", String, Choice{Text: NamespaceHost}, Choice{Text: NamespaceTask}),
+		run("ipcMode", String, Choice{Text: NamespaceHost}, Choice{Text: NamespaceNone}, Choice{Text: NamespaceTask}),
 		never("ephemeralStorage", Object, noFargate),
 		never("ephemeralStorage.sizeInGiB", Integer, noFargate),
 		never("enableFaultInjection", Boolean, "there is no fault injection endpoint for tasks"),

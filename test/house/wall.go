@@ -130,6 +130,10 @@ var walls = []wall{
 		why: "what the agent shows on its machine; the only importer of a metrics library",
 	},
 	{
+		room: "edgeagent/internal/pause", allow: []room{"std"}, tests: testTools,
+		why: "what a pause container runs: nothing that is not needed to wait",
+	},
+	{
 		room: "edgeagent/internal/...", allow: join(awsSDK, []room{"std", "shared/...", "edgeagent/agent"}),
 		tests: join(testTools, []room{"edgeagent/agent/..."}),
 		why:   "an adapter knows its product and the front door, never another adapter",

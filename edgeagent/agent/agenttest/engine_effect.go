@@ -36,6 +36,7 @@ func EngineEffect(t *testing.T, newEngine func(instance string) agent.Engine, im
 		"Health_FollowsTheChecksAndIsTold":              health,
 		"Group_ALinkIsANameAndVolumesAreLent":           group,
 		"Group_NamespacesOfTheHostAndNone":              namespaces,
+		"Group_NamespacesOfTheTaskAreHeldAndShared":     together,
 		"Network_CanBeOffForOneContainer":               offline,
 		"Root_ReadOnlyCannotBeWrittenButItsTmpfsCan":    readOnlyRoot,
 	} {

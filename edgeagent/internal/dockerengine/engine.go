@@ -24,7 +24,10 @@ type Engine struct {
 	now      func() time.Time
 	taken    func(tcp, udp []int) ([]int, []int) // nil: the host's ports cannot be seen
 
-	turn chan struct{} // held by the one who negotiates the API version
+	pause pauseProgram
+
+	turn    chan struct{} // held by the one who negotiates the API version
+	pausing chan struct{} // and by the one who has the pause image made
 
 	mu      sync.Mutex
 	api     *client.Client
@@ -62,7 +65,9 @@ func New(host, instanceID, cluster string, options ...Option) (*Engine, error) {
 	e := &Engine{
 		host: host, instance: instanceID, cluster: cluster,
 		policy: PolicyDefault, limits: DefaultLimits(), now: time.Now,
+		pause:   pauseProgram{thisProgram, []string{pauseCommand}},
 		turn:    make(chan struct{}, 1),
+		pausing: make(chan struct{}, 1),
 		ids:     map[agent.ContainerID]string{},
 		digests: map[imageKey]string{},
 		pulled:  map[string]bool{},

@@ -5,8 +5,12 @@ package dockerengine
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/docker/docker/api/types/volume"
@@ -27,6 +31,29 @@ func testImage(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return ref
+}
+
+// theAgent is the agent as it ships, made once.
+var theAgent = sync.OnceValues(func() (string, error) {
+	folder, err := os.MkdirTemp("", "longshore-pause-")
+	if err != nil {
+		return "", err
+	}
+	file := filepath.Join(folder, "longshore-agent")
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", file, "../..")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the agent: %w\n%s", err, out)
+	}
+	return file, nil
+})
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if file, err := theAgent(); err == nil {
+		_ = os.RemoveAll(filepath.Dir(file))
+	}
+	os.Exit(code)
 }
 
 // docker is the engine for one instance, closed with the test.
@@ -70,5 +97,9 @@ func raw(t *testing.T) *client.Client {
 
 func TestEngine_PassesTheSuiteOnDocker(t *testing.T) {
 	t.Cleanup(func() { removeVolumes(t, agenttest.SharedVolumePrefix) })
-	agenttest.EngineSuite(t, func(instance string) agent.Engine { return docker(t, instance) }, testImage(t))
+	program, err := theAgent()
+	if err != nil {
+		t.Fatal(err)
+	}
+	agenttest.EngineSuite(t, func(instance string) agent.Engine { return docker(t, instance, WithPause(program, pauseCommand)) }, testImage(t))
 }

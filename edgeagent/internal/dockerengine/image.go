@@ -58,6 +58,9 @@ type imageKey struct{ id, ref string }
 // Image makes an image present by the pull policy. The digest is the registry's
 // where one is known, else (an image built or loaded here) Docker's image id.
 func (e *Engine) Image(ctx context.Context, ref string, login agent.Login) (string, error) {
+	if ref == agent.PauseImage {
+		return e.pauseImage(ctx)
+	}
 	named, err := reference.ParseNormalizedNamed(ref)
 	if err != nil {
 		return "", fault.Wrap(fault.Invalid, err, "%s: image %q", cannotPull, ref)

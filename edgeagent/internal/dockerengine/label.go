@@ -48,7 +48,7 @@ const (
 // sometimes are our labels that not every container needs. They are set all the
 // same, to nothing: Docker puts an image's labels under those of its container, so
 // that one which is left out would be the image's to say.
-var sometimes = []string{labelGPUs, labelPorts, labelRows, labelEssential, labelHealth, labelVolume, labelScope}
+var sometimes = []string{labelGPUs, labelPorts, labelRows, labelEssential, labelHealth, labelVolume, labelScope, agent.LabelSupervision}
 
 // containerLabels are the user's labels under ours and ECS's.
 func containerLabels(instance string, spec agent.Spec, c taskdef.ContainerDefinition) map[string]string {
@@ -63,6 +63,7 @@ func containerLabels(instance string, spec agent.Spec, c taskdef.ContainerDefini
 		ecsCluster: spec.Cluster, ecsContainer: spec.Container, ecsTaskARN: spec.TaskARN,
 		ecsFamily: spec.Family, ecsVersion: strconv.Itoa(spec.Revision),
 	})
+	maps.Copy(labels, spec.Labels)
 	if !c.IsEssential() {
 		labels[labelEssential] = "false"
 	}
@@ -140,5 +141,6 @@ func nameOf(spec agent.Spec, part string) string {
 	if len(task) > shortTask {
 		task = task[:shortTask]
 	}
+	part = strings.ReplaceAll(part, "~", ".") // what users cannot have in a name, nor gets in its way
 	return odd.ReplaceAllString(fmt.Sprintf("longshore-%s-%d-%s-%s-%d", spec.Family, spec.Revision, part, task, spec.Attempt), "-")
 }

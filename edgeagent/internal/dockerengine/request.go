@@ -43,6 +43,9 @@ func request(instance string, spec agent.Spec) (createRequest, error) {
 	if spec.Definition == nil {
 		return createRequest{}, fault.New(fault.Invalid, "%s: the task has no definition", cannotCreate)
 	}
+	if spec.Container == agent.PauseContainer {
+		return pauseRequest(instance, spec), nil
+	}
 	c, ok := spec.Definition.Container(spec.Container)
 	if !ok {
 		return createRequest{}, fault.New(fault.Invalid, "%s: definition %s has no container %q", cannotCreate, spec.Family, spec.Container)
@@ -73,10 +76,9 @@ func request(instance string, spec agent.Spec) (createRequest, error) {
 			Privileged:     value(c.Privileged),
 			ReadonlyRootfs: value(c.ReadonlyRootFilesystem),
 			SecurityOpt:    securityOptions(c.DockerSecurityOptions),
-			// A value of ECS's is one of Docker's; what the table refuses never comes here.
-			PidMode:   container.PidMode(spec.Definition.PidMode),
-			IpcMode:   container.IpcMode(spec.Definition.IpcMode),
-			Resources: resources(spec, c),
+			PidMode:        container.PidMode(joined(spec, spec.Definition.PidMode)),
+			IpcMode:        container.IpcMode(joined(spec, spec.Definition.IpcMode)),
+			Resources:      resources(spec, c),
 		},
 	}
 	attach(&r, spec, c)

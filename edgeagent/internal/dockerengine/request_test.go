@@ -46,6 +46,8 @@ var golden = []struct {
 	{"group", "web", nil},
 	{"offline", "alone", nil},
 	{"arena", "arena", nil},
+	{"shared-namespaces", "app", nil},
+	{"pause", agent.PauseContainer, nil},
 }
 
 func input(t *testing.T, file string) []byte {
