@@ -37,6 +37,8 @@ type Config struct {
 	Taken func(tcp, udp []int) (takenTCP, takenUDP []int)
 	// Host says what is to come of the machine; nil where nobody knows.
 	Host Host
+	// Endpoint is where containers learn of their task; nil where there is none.
+	Endpoint Endpoint
 	// FreeDisk is in MiB; nil if unknown.
 	FreeDisk func() int64
 	Now      func() time.Time
@@ -79,6 +81,7 @@ type Agent struct {
 	unsent    error              // what SendHeartbeat answered last
 	sent      time.Time          // the last heartbeat that was
 	notice    *wire.Notice       // what is to come of the host, nil for nothing
+	offered   map[string]string  // the attributes that were registered last
 }
 
 type runner struct {

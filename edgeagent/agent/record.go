@@ -37,6 +37,8 @@ type Record struct {
 	Tomb      bool          `json:"tomb,omitempty"` // cleaned up: only the end is remembered
 	ForgetAt  time.Duration `json:"forgetAt,omitempty"`
 	Abandoned bool          `json:"abandoned,omitempty"` // waited too long for an acknowledgement
+	// ServiceName is that of the service which the task is of, if it is of one.
+	ServiceName string `json:"serviceName,omitempty"`
 }
 
 // ID is the task's.
@@ -153,7 +155,7 @@ func tells(prev, next *supervise.Task) bool {
 func newRecord(m *wire.Assign, stopTimeout time.Duration) Record {
 	r := Record{
 		Epoch: m.Epoch, TaskARN: m.TaskARN, Cluster: m.Cluster, Family: m.Family, Revision: m.Revision,
-		Definition: m.Definition, GPUs: m.GPUs,
+		Definition: m.Definition, GPUs: m.GPUs, ServiceName: m.ServiceName,
 	}
 	def, err := r.definition()
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/longshore-run/longshore/shared/fault"
 	"github.com/longshore-run/longshore/shared/logkey"
-	"github.com/longshore-run/longshore/shared/taskdef"
 	"github.com/longshore-run/longshore/shared/wire"
 )
 
@@ -63,6 +62,9 @@ func (a *Agent) sendRegister(ctx context.Context, m *wire.Register) error {
 		m.N, m.Epoch, m.Incarnation = p.draw(), p.meta.Epoch, p.meta.Incarnation
 		return nil
 	})
+	a.mu.Lock()
+	a.offered = m.Attributes
+	a.mu.Unlock()
 	if err == nil {
 		err = a.Outbox.SendReports(ctx, []wire.Message{m})[0]
 	}
@@ -111,7 +113,7 @@ func (a *Agent) registration() (*wire.Register, bool) {
 		Header: wire.Header{Instance: a.instance}, Identity: a.Identity, Session: a.Session, Cluster: s.Cluster,
 		WireVersions: wire.Versions(), AgentVersion: a.Version, AgentHash: a.Hash, DockerVersion: e.Version,
 		EC2InstanceID: s.EC2InstanceID, Zone: s.Zone, CPU: s.CPU, MemoryMiB: s.MemoryMiB,
-		ReservedTCP: s.ReservedTCP, ReservedUDP: s.ReservedUDP, GPUs: s.GPUs, Attributes: attributes(e, s.Zone, s.Attributes),
+		ReservedTCP: s.ReservedTCP, ReservedUDP: s.ReservedUDP, GPUs: s.GPUs, Attributes: attributes(e, s.Zone, a.capabilities(), s.Attributes),
 	}
 	if m.CPU == 0 {
 		m.CPU = e.CPUs * 1024
@@ -124,7 +126,7 @@ func (a *Agent) registration() (*wire.Register, bool) {
 
 // attributes are what placement constraints ask about: what ECS's agent says of
 // itself, and what the operator adds.
-func attributes(e EngineInfo, zone string, own []string) map[string]string {
+func attributes(e EngineInfo, zone string, capabilities, own []string) map[string]string {
 	all := map[string]string{}
 	for name, value := range map[string]string{
 		"ecs.os-type": e.OSType, "ecs.cpu-architecture": e.Arch, "ecs.availability-zone": zone,
@@ -133,7 +135,7 @@ func attributes(e EngineInfo, zone string, own []string) map[string]string {
 			all[name] = value
 		}
 	}
-	for _, name := range taskdef.Capabilities() {
+	for _, name := range capabilities {
 		all[name] = ""
 	}
 	mine := map[string]string{}

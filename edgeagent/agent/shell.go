@@ -78,7 +78,11 @@ func (s *shell) Create(ctx context.Context, container string) (string, error) {
 	if s.def == nil {
 		return "", errNoDefinition
 	}
-	return s.a.Engine.Create(ctx, s.rec.spec(s.def, container))
+	spec := s.rec.spec(s.def, container)
+	if err := s.a.furnish(&spec); err != nil {
+		return "", err
+	}
+	return s.a.Engine.Create(ctx, spec)
 }
 
 func (s *shell) Start(ctx context.Context, container string) error {

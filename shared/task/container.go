@@ -1,6 +1,11 @@
 package task
 
-import "time"
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+	"time"
+)
 
 // ContainerStatus is a container's lastStatus.
 type ContainerStatus string
@@ -44,6 +49,15 @@ type Container struct {
 	Health      Health          `json:"healthStatus,omitempty"` // empty: nothing checks it
 	StartedAt   time.Time       `json:"startedAt,omitzero"`
 	StoppedAt   time.Time       `json:"stoppedAt,omitzero"`
+}
+
+// ContainerID is the last part of a container's ARN: a UUID made of its task's id and
+// its name, so that whoever knows these names it the same.
+func ContainerID(taskID, name string) string {
+	sum := sha256.Sum256([]byte(taskID + "/" + name))
+	sum[6], sum[8] = sum[6]&0x0f|0x80, sum[8]&0x3f|0x80 // version 8: of one's own making
+	id := hex.EncodeToString(sum[:16])
+	return strings.Join([]string{id[:8], id[8:12], id[12:16], id[16:20], id[20:]}, "-")
 }
 
 // MergeContainers is what is known of a task's containers after a report. A

@@ -134,6 +134,14 @@ var walls = []wall{
 		why: "what a pause container runs: nothing that is not needed to wait",
 	},
 	{
+		room: "edgeagent/internal/endpoint", allow: []room{"std", "shared/...", "edgeagent/agent", "golang.org/x/time/rate"}, tests: join(testTools, awsSDK),
+		why: "what containers ask of the agent; it knows neither Docker nor AWS: whoever assumes roles is given to it",
+	},
+	{
+		room: "edgeagent/internal/hostprep", allow: []room{"std", "shared/..."}, tests: testTools,
+		why: "it changes the machine by the machine's own programs, and knows no agent",
+	},
+	{
 		room: "edgeagent/internal/...", allow: join(awsSDK, []room{"std", "shared/...", "edgeagent/agent"}),
 		tests: join(testTools, []room{"edgeagent/agent/..."}),
 		why:   "an adapter knows its product and the front door, never another adapter",

@@ -34,6 +34,7 @@ const (
 	labelHealth     = ours + "health"      // checked: the definition has a health check, or nothing
 	labelVolume     = ours + "volume"
 	labelScope      = ours + "scope"
+	labelTaskRole   = ours + "task-role" // the ARN of the task's role, or nothing
 )
 
 // The labels of the ECS agent, which log shippers and monitors read.
@@ -48,7 +49,7 @@ const (
 // sometimes are our labels that not every container needs. They are set all the
 // same, to nothing: Docker puts an image's labels under those of its container, so
 // that one which is left out would be the image's to say.
-var sometimes = []string{labelGPUs, labelPorts, labelRows, labelEssential, labelHealth, labelVolume, labelScope, agent.LabelSupervision}
+var sometimes = []string{labelGPUs, labelPorts, labelRows, labelEssential, labelHealth, labelVolume, labelScope, agent.LabelSupervision, labelTaskRole}
 
 // containerLabels are the user's labels under ours and ECS's.
 func containerLabels(instance string, spec agent.Spec, c taskdef.ContainerDefinition) map[string]string {
@@ -69,6 +70,9 @@ func containerLabels(instance string, spec agent.Spec, c taskdef.ContainerDefini
 	}
 	if c.HealthCheck.Checks() {
 		labels[labelHealth] = "checked"
+	}
+	if spec.Definition != nil && spec.Definition.TaskRoleArn != "" {
+		labels[labelTaskRole] = spec.Definition.TaskRoleArn
 	}
 	if len(spec.GPUs) > 0 {
 		labels[labelGPUs] = strings.Join(spec.GPUs, ",")

@@ -2,8 +2,6 @@ package ecsapi
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"strconv"
 	"time"
@@ -154,7 +152,7 @@ func overridesOf(v *control.TaskView) json.RawMessage {
 
 func (h *Handler) showContainer(v *control.TaskView, taskARN string, k task.Container) containerShape {
 	s := containerShape{
-		ContainerARN: h.control.ContainerARN(v.Cluster, v.ID, containerID(v.ID, k.Name)), TaskARN: taskARN,
+		ContainerARN: h.control.ContainerARN(v.Cluster, v.ID, task.ContainerID(v.ID, k.Name)), TaskARN: taskARN,
 		Name: k.Name, Image: k.Image, ImageDigest: k.ImageDigest, RuntimeID: k.RuntimeID, LastStatus: string(k.Status),
 		ExitCode: k.ExitCode, Reason: k.Reason, HealthStatus: healthStatus(k.Health), CPU: "0", GPUIDs: k.GPUs,
 		NetworkBindings: []bindingShape{}, NetworkInterfaces: []struct{}{},
@@ -174,12 +172,4 @@ func (h *Handler) showContainer(v *control.TaskView, taskARN string, k task.Cont
 		}
 	}
 	return s
-}
-
-// containerID names a container for good: ECS's are random, ours follow from
-// the task's id and the container's name.
-func containerID(taskID, name string) string {
-	sum := sha256.Sum256([]byte(taskID + "/" + name))
-	sum[6], sum[8] = sum[6]&0x0f|0x80, sum[8]&0x3f|0x80 // as a UUID of one's own making
-	return requestID(hex.EncodeToString(sum[:16]))
 }

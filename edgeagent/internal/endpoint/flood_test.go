@@ -1,0 +1,181 @@
+package endpoint
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+func TestLimit_ATaskThatAsksTooOftenTakesNothingFromOthers(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	r := newRig(t, func(c *Config) { c.Rate, c.Burst, c.Now = 2, 3, func() time.Time { return now } })
+	for i := range 3 {
+		if status, body := r.get(addressA, r.metadataPath(idA)); status != http.StatusOK {
+			t.Fatalf("request %d: %d %s", i, status, body)
+		}
+	}
+	status, body := r.get(addressA, r.credentialsPath(idA))
+	if status != http.StatusTooManyRequests || !strings.Contains(body, "TooManyRequests") {
+		t.Errorf("one too many: %d %s", status, body)
+	}
+	if status, _ := r.get(addressB, r.metadataPath(idB)); status != http.StatusOK {
+		t.Errorf("another task: %d", status)
+	}
+	now = now.Add(time.Second)
+	for i := range 2 {
+		if status, _ := r.get(addressA, r.metadataPath(idA)); status != http.StatusOK {
+			t.Errorf("request %d a second later: %d", i, status)
+		}
+	}
+}
+
+// Who knows another's URL must not use up what that one may ask, nor the engine.
+func TestLimit_AStrangerUsesUpNobodysRequestsAndAsksNoEngine(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	r := newRig(t, func(c *Config) { c.Rate, c.Burst, c.Now = 1, 1, func() time.Time { return now } })
+	for range 50 {
+		if status, _ := r.get(addressB, r.credentialsPath(idA)); status != http.StatusForbidden {
+			t.Fatalf("a stranger: %d", status)
+		}
+	}
+	if status, body := r.get(addressA, r.credentialsPath(idA)); status != http.StatusOK {
+		t.Errorf("the container itself: %d %s", status, body)
+	}
+	if r.set(func() {}); r.looks > 1 {
+		t.Errorf("the engine was asked %d times", r.looks)
+	}
+}
+
+// One container opens as many connections as it can, lets half of them lie, sends
+// half a request on others, and asks nonsense without end.
+func TestFlood_OfOneContainerKeepsNoOtherFromItsCredentials(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	ctx, stop := context.WithCancel(t.Context())
+	var attackers sync.WaitGroup
+	defer attackers.Wait()
+	defer stop()
+	d := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(addressB)}}
+	opened := make(chan struct{}, 1)
+	for range 8 {
+		attackers.Go(func() {
+			var held []net.Conn
+			defer func() {
+				for _, c := range held {
+					_ = c.Close()
+				}
+			}()
+			for n := 0; ctx.Err() == nil && n < 150; n++ {
+				c, err := d.DialContext(ctx, "tcp4", r.Address)
+				if err != nil {
+					continue
+				}
+				held = append(held, c)
+				if n%2 == 0 {
+					_, _ = c.Write([]byte("GET /v4/x HTTP/1.1\r\nHost: "))
+				} else {
+					_, _ = c.Write([]byte("GET /v4/x HTTP/1.1\r\nHost: " + r.Address + "\r\n\r\n"))
+				}
+			}
+			select {
+			case opened <- struct{}{}:
+			default:
+			}
+			<-ctx.Done()
+		})
+	}
+	select {
+	case <-opened:
+	case <-time.After(20 * time.Second):
+		t.Fatal("the attackers did not get going")
+	}
+	for range 20 {
+		begun := time.Now()
+		status, body := r.get(addressA, r.credentialsPath(idA))
+		if took := time.Since(begun); status != http.StatusOK || took > 2*time.Second {
+			t.Fatalf("%d after %s: %s", status, took, body)
+		}
+	}
+}
+
+func TestCrowd_TheOldestOfWhoHasTheMostGoes(t *testing.T) {
+	t.Parallel()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := crowded(l, 3, 4).(*crowd)
+	defer c.Close()
+	enter := func(from string) net.Conn {
+		t.Helper()
+		d := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+		mine, err := d.DialContext(t.Context(), "tcp4", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = mine.Close() })
+		if _, err := c.Accept(); err != nil {
+			t.Fatal(err)
+		}
+		return mine
+	}
+	shut := func(conn net.Conn) bool {
+		_ = conn.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
+		_, err := conn.Read(make([]byte, 1))
+		timeout, ok := errors.AsType[net.Error](err)
+		return err != nil && (!ok || !timeout.Timeout())
+	}
+	first, second, third := enter(addressB), enter(addressB), enter(addressB)
+	if shut(first) || shut(second) || shut(third) {
+		t.Fatal("one was shut while there was room")
+	}
+	fourth := enter(addressB) // one too many of this address
+	if !shut(first) || shut(second) {
+		t.Error("the oldest of the address did not go")
+	}
+	other := enter(addressA) // fills the whole
+	another := enter(addressA)
+	if !shut(second) || shut(other) || shut(another) || shut(third) || shut(fourth) {
+		t.Error("not the oldest of who has the most went")
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.all != 4 {
+		t.Errorf("%d are counted, want 4", c.all)
+	}
+}
+
+func TestHandler_IsAskedByItsAddressAlone(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	for _, host := range []string{"evil.example", "localhost", "169.254.170.2", "127.0.0.1"} {
+		if status, body := r.get(addressA, r.credentialsPath(idA), "Host", host); status != http.StatusForbidden || strings.Contains(body, "ASIA") {
+			t.Errorf("as %s: %d %s", host, status, body)
+		}
+	}
+	req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+r.Address+r.credentialsPath(idA), strings.NewReader(strings.Repeat("x", 1<<20)))
+	if answer, err := clientAt(addressA).Do(req); err == nil {
+		defer answer.Body.Close()
+		if answer.StatusCode != http.StatusMethodNotAllowed {
+			t.Errorf("POST: %s", answer.Status)
+		}
+	}
+	conn, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(addressA)}}).DialContext(t.Context(), "tcp4", r.Address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_, _ = conn.Write([]byte("GET /v4/x HTTP/1.1\r\nHost: " + r.Address + "\r\nX-Long: " + strings.Repeat("x", 64<<10) + "\r\n\r\n"))
+	_ = conn.SetReadDeadline(time.Now().Add(5 * time.Second))
+	head := make([]byte, 64)
+	if n, err := conn.Read(head); err == nil && !strings.HasPrefix(string(head[:n]), "HTTP/1.1 431") {
+		t.Errorf("long headers: %s", head[:n])
+	}
+}
