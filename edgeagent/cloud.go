@@ -23,6 +23,7 @@ import (
 
 	"github.com/longshore-run/longshore/edgeagent/agent"
 	"github.com/longshore-run/longshore/edgeagent/internal/hostnotice"
+	"github.com/longshore-run/longshore/edgeagent/internal/role"
 	"github.com/longshore-run/longshore/internal/meter"
 	"github.com/longshore-run/longshore/internal/transport"
 	"github.com/longshore-run/longshore/shared/logkey"
@@ -35,6 +36,8 @@ type cloud struct {
 	names  *sts.Client
 	host   *imds.Client // nil if it is switched off
 	config aws.Config   // for what asks the host
+	region string
+	roles  *role.Sessions // of tasks
 }
 
 func newCloud(ctx context.Context, c settings, log *slog.Logger) (*cloud, error) {
@@ -60,6 +63,7 @@ func newCloud(ctx context.Context, c settings, log *slog.Logger) (*cloud, error)
 	cfg.HTTPClient = transport.Client{HTTP: cfg.HTTPClient}
 	cfg.APIOptions = append(cfg.APIOptions, meter.Log(log)...)
 	out.queues, out.names = sqs.NewFromConfig(cfg), sts.NewFromConfig(cfg)
+	out.region, out.roles = cfg.Region, role.New(out.names, now)
 	return out, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"net"
+	"net/netip"
 	"net/url"
 	"os"
 	"regexp"
@@ -14,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/longshore-run/longshore/edgeagent/internal/ecsconfig"
+	"github.com/longshore-run/longshore/edgeagent/internal/endpoint"
 	"github.com/longshore-run/longshore/edgeagent/internal/hostnotice"
 	"github.com/longshore-run/longshore/edgeagent/internal/introspect"
 	"github.com/longshore-run/longshore/shared/setting"
@@ -127,6 +129,9 @@ func (c *settings) check() error {
 	if host, _, err := net.SplitHostPort(c.Introspection); c.Introspection != introspect.Off && (err != nil || !introspect.IsLoopback(host)) {
 		bad("LONGSHORE_INTROSPECTION_ADDRESS", "is %q: it must be off, or an address of loopback with a port, as in 127.0.0.1:51678", c.Introspection)
 	}
+	if err := c.checkEndpoint(); err != nil {
+		faults = append(faults, err)
+	}
 	if !clusterName.MatchString(c.Cluster) {
 		bad("LONGSHORE_CLUSTER", "is %q: it must be 1 to 255 letters, digits, underscores and hyphens", c.Cluster)
 	}
@@ -156,6 +161,18 @@ func (c *settings) check() error {
 	}
 	slices.SortFunc(faults, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return errors.Join(faults...)
+}
+
+// checkEndpoint names what is wrong with the task endpoint.
+func (c *settings) checkEndpoint() error {
+	at, err := netip.ParseAddrPort(c.TaskEndpoint)
+	if c.TaskEndpoint != endpoint.Off && (err != nil || !at.Addr().Is4() || at.Addr().IsUnspecified() || at.Port() == 0) {
+		return fmt.Errorf("LONGSHORE_TASK_ENDPOINT is %q: it must be off, or an IPv4 address with a port, as in %s", c.TaskEndpoint, endpoint.Standard)
+	}
+	if len(c.TaskRPS) != 2 || c.TaskRPS[0] < 1 || c.TaskRPS[1] < c.TaskRPS[0] {
+		return fmt.Errorf("LONGSHORE_TASK_METADATA_RPS_LIMIT is %v: it must be two numbers, how many a second and how many at once, as in 40,60", c.TaskRPS)
+	}
+	return nil
 }
 
 func (c *settings) level() slog.Level {

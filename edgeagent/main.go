@@ -22,6 +22,7 @@ import (
 
 	"github.com/longshore-run/longshore/edgeagent/agent"
 	"github.com/longshore-run/longshore/edgeagent/internal/dockerengine"
+	"github.com/longshore-run/longshore/edgeagent/internal/endpoint"
 	"github.com/longshore-run/longshore/edgeagent/internal/introspect"
 	"github.com/longshore-run/longshore/edgeagent/internal/journal"
 	"github.com/longshore-run/longshore/edgeagent/internal/pause"
@@ -49,11 +50,15 @@ Without a command the agent runs, until SIGTERM or SIGINT; containers go on.
   status [-o json]         show what the agent on this machine knows; exit code 3:
                            it runs and cannot do its work, 1: it does not answer
   check-config [-o json]   read the settings, name every fault in them, and end
+  prepare-host [-remove]   give the machine the address of the task endpoint, and keep
+                           containers from the instance metadata service; with -remove
+                           take both away again. It needs to be root; the agent does not
+                           do it itself
   version                  print the version
 
 Settings are environment variables; those of a FILE (lines of NAME=value) count
 where the environment has none, and of several the last. Without -env-file,
-check-config and status read what the service is started with: /etc/ecs/ecs.config and
+check-config, status and prepare-host read what the service is started with: /etc/ecs/ecs.config and
 /etc/longshore/agent.env, where they are there. Settings of ECS's agent (ECS_*)
 count where their meaning is the same and ours (LONGSHORE_*) is not set.
 
@@ -96,6 +101,8 @@ func run(args []string, lookup func(string) (string, bool), environ []string, st
 		return checkConfig(files, rest[1:], lookup, environ, stdout, stderr)
 	case command == "status":
 		return status(files, rest[1:], lookup, environ, stdout, stderr)
+	case command == "prepare-host":
+		return prepareHost(files, rest[1:], lookup, environ, stdout, stderr)
 	case command == "version" && len(rest) == 1:
 		fmt.Fprintln(stdout, version)
 		return exitOK
@@ -154,16 +161,24 @@ func serveUntil(ctx context.Context, c settings, log *slog.Logger) error {
 	if how.MovedTo != "" {
 		log.Warn("the journal is not used: it was moved aside, and this is a new incarnation", logkey.Reason, how.Why, "file", how.MovedTo)
 	}
-	a, err := agent.New(agent.Config{
+	var a *agent.Agent
+	server, err := newEndpoint(c, cloud.region, engine, cloud.roles, func(id string) (agent.Served, bool) { return a.Served(id) }, log)
+	if err != nil {
+		return errors.Join(err, book.Close(), engine.Close())
+	}
+	config := agent.Config{
 		Setting: c.Agent, Identity: identity, Session: newID(), Version: version,
 		Engine: engine, Journal: book, Log: log, Now: now, Host: cloud.hostOf(c),
 		Inbox:    sqsqueue.NewInbox(cloud.queues, c.CommandQueueNameStart+instance),
 		Outbox:   sqsqueue.NewOutbox(cloud.queues, c.ReportsQueueURL, c.HeartbeatsQueueURL),
 		Taken:    prober(c.DockerHost),
 		FreeDisk: func() int64 { return freeDisk(c.DataDir) },
-	})
-	if err == nil {
-		err = runVisibly(ctx, a, c, log)
+	}
+	if server != nil {
+		config.Endpoint = server
+	}
+	if a, err = agent.New(config); err == nil {
+		err = runVisibly(ctx, a, server, c, log)
 	}
 	return errors.Join(err, book.Close(), engine.Close())
 }
@@ -193,12 +208,20 @@ func hardware(ctx context.Context, engine agent.Engine, log *slog.Logger) string
 
 func newID() string { return rand.Text() }
 
-// runVisibly runs the agent and lets people and tools of this machine look meanwhile.
-func runVisibly(ctx context.Context, a *agent.Agent, c settings, log *slog.Logger) error {
+// runVisibly runs the agent; its containers may ask of their tasks meanwhile, and people
+// and tools of this machine look.
+func runVisibly(ctx context.Context, a *agent.Agent, server *endpoint.Server, c settings, log *slog.Logger) error {
 	looks, stop := context.WithCancel(ctx)
 	var served sync.WaitGroup
+	if server != nil {
+		server.Look() // before the first container is made
+		served.Go(func() { server.Serve(looks, a.Offer) })
+	}
+	machine := machineLook{settings: c, server: server}
+	served.Go(func() { machine.watch(looks, log) })
+	look := func() agent.Look { return machine.add(a.Look()) }
 	served.Go(func() {
-		introspect.Serve(looks, introspect.Handler(a.Look, dockerengine.Name), filepath.Join(c.DataDir, socketName), c.Introspection, log)
+		introspect.Serve(looks, introspect.Handler(look, dockerengine.Name), filepath.Join(c.DataDir, socketName), c.Introspection, log)
 	})
 	served.Go(func() { notify(looks, a.Look, log) })
 	err := a.Run(ctx)

@@ -43,6 +43,11 @@ var meant = map[string]string{
 	"LONGSHORE_RECHECK_EVERY":                 "how often the engine is read again though it says nothing",
 	"LONGSHORE_NOTICES":                       "which notices of the host's end are heeded on EC2: `spot`, `autoscaling`, `rebalance`, or `none` ([what follows](design/lifecycle.md))",
 	"LONGSHORE_INTROSPECTION_ADDRESS":         "where tools of this machine may look, on loopback ([what they see](design/agent.md#looking-in)); `off`: nowhere",
+	"LONGSHORE_TASK_ENDPOINT":                 "where containers find their task's metadata and credentials ([how](design/task-endpoint.md)); AWS SDKs want the default; `off`: nowhere",
+	"LONGSHORE_TASK_ROLES":                    "whether tasks are given their roles there",
+	"LONGSHORE_TASK_ROLES_NETWORK_HOST":       "whether those on the host's network are, too",
+	"LONGSHORE_TASK_METADATA_RPS_LIMIT":       "how often a task may ask there: times a second, and at once",
+	"LONGSHORE_BLOCK_INSTANCE_METADATA":       "whether `longshore-agent prepare-host` keeps containers on bridges from the instance metadata service",
 	"LONGSHORE_LOG_LEVEL":                     "`debug`, `info`, `warn` or `error`",
 }
 

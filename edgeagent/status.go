@@ -101,6 +101,12 @@ func show(to io.Writer, l agent.Look, now time.Time) error {
 		beat = fmt.Sprintf("sent %s ago, every %s", now.Sub(l.HeartbeatSent).Round(time.Second), l.HeartbeatEvery)
 	}
 	line("heartbeat", "%s", health(l.Heartbeats, beat, "NOT SENT"))
+	if h := l.TaskEndpoint; h != nil {
+		line("task endpoint", "%s", health(*h, "roles and metadata are served", "NOT SERVED"))
+	}
+	if h := l.MetadataBlock; h != nil {
+		line("instance metadata", "%s", health(*h, "containers on bridges are kept from it", "MAY BE REACHED by containers"))
+	}
 	open, waiting := 0, 0
 	for _, t := range l.Tasks {
 		switch {

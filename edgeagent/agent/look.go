@@ -26,6 +26,11 @@ type Look struct {
 	HeartbeatEvery       time.Duration `json:"heartbeatEvery"`
 	HeartbeatSent        time.Time     `json:"heartbeatSent,omitzero"`
 	Notice               *wire.Notice  `json:"notice,omitempty"` // what is to come of the host
+	// TaskEndpoint is whether containers find their task's metadata and credentials,
+	// MetadataBlock whether they are kept from the instance metadata service; nil for
+	// what is switched off. The agent's main fills them in.
+	TaskEndpoint  *Health `json:"taskEndpoint,omitempty"`
+	MetadataBlock *Health `json:"instanceMetadataBlock,omitempty"`
 	// Held is how many commands cannot be judged yet, Tombstones how many tasks are
 	// remembered by their end alone.
 	Held       int        `json:"held"`

@@ -45,5 +45,16 @@ type Agent struct {
 	// Introspection is where people and tools of this machine may look.
 	Introspection string `env:"LONGSHORE_INTROSPECTION_ADDRESS" def:"127.0.0.1:51678"`
 
+	// TaskEndpoint is where containers find their task's metadata and credentials.
+	TaskEndpoint string `env:"LONGSHORE_TASK_ENDPOINT" def:"169.254.170.2:80"`
+	// TaskRoles has tasks get their roles there, TaskRolesHost those on the host's
+	// network, too.
+	TaskRoles     bool `env:"LONGSHORE_TASK_ROLES" def:"true"`
+	TaskRolesHost bool `env:"LONGSHORE_TASK_ROLES_NETWORK_HOST" def:"true"`
+	// TaskRPS is how often a task may ask there: a second, and at once.
+	TaskRPS []int `env:"LONGSHORE_TASK_METADATA_RPS_LIMIT" def:"40,60"`
+	// BlockMetadata keeps containers on bridges from the instance metadata service.
+	BlockMetadata bool `env:"LONGSHORE_BLOCK_INSTANCE_METADATA" def:"true"`
+
 	LogLevel string `env:"LONGSHORE_LOG_LEVEL" def:"info" one:"debug|info|warn|error"`
 }

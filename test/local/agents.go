@@ -123,6 +123,9 @@ func (s *Stack) writeAgentEnv(n int, key, secret string) error {
 	a.CPU, a.MemoryMiB = runtime.NumCPU()*1024/of, memoryMiB()*9/10/of
 	a.Zone, a.CleanupWait, a.LogLevel = "local-"+string(rune('a'+(n-1)%26)), s.Options.CleanupWait, s.Options.LogLevel
 	a.Introspection = "off" // the port is one a machine; `longshore-agent status` needs none
+	// The address and the rules are the machine's, which a stack leaves as it is: a test
+	// that wants them says so with AgentEnv, and takes them away again.
+	a.TaskEndpoint, a.BlockMetadata = "off", false
 	var b bytes.Buffer
 	values := setting.Env(a)
 	values["AWS_ACCESS_KEY_ID"], values["AWS_SECRET_ACCESS_KEY"] = key, secret

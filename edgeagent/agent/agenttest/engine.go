@@ -49,8 +49,9 @@ type Program struct {
 
 type box struct {
 	seen    agent.Seen
-	checked bool // it has a health check
-	joins   bool // it is in the namespaces of its task's pause container
+	env     map[string]string // beyond the definition's
+	checked bool              // it has a health check
+	joins   bool              // it is in the namespaces of its task's pause container
 	program Program
 }
 
@@ -107,7 +108,7 @@ func (e *Engine) Create(ctx context.Context, spec agent.Spec) (string, error) {
 		labels["run.longshore.essential"] = "false"
 	}
 	joins := spec.Container != agent.PauseContainer && (spec.Definition.PidMode == taskdef.NamespaceTask || spec.Definition.IpcMode == taskdef.NamespaceTask)
-	b := &box{checked: c.HealthCheck.Checks(), joins: joins, seen: agent.Seen{
+	b := &box{checked: c.HealthCheck.Checks(), joins: joins, env: maps.Clone(spec.Environment), seen: agent.Seen{
 		ContainerID: spec.ContainerID, Epoch: spec.Epoch, RuntimeID: fmt.Sprintf("c%d", e.next), Created: true, Image: c.Image, Digest: "sha256:" + c.Image,
 		TaskARN: spec.TaskARN, Cluster: spec.Cluster, Family: spec.Family, Revision: spec.Revision, Labels: labels,
 	}}

@@ -1,6 +1,7 @@
 package agenttest
 
 import (
+	"maps"
 	"time"
 
 	"github.com/longshore-run/longshore/edgeagent/agent"
@@ -69,4 +70,14 @@ func checkedUnknown(b *bench) {
 	if got := b.ended(s.ContainerID); got.Health != "" {
 		b.Fatalf("it has ended, and its health is %q", got.Health)
 	}
+}
+
+// Environment is what a container was given beyond its definition's variables.
+func (e *Engine) Environment(id agent.ContainerID) map[string]string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if b := e.containers[id]; b != nil {
+		return maps.Clone(b.env)
+	}
+	return nil
 }

@@ -34,7 +34,7 @@ const (
 	noENI      = "awsvpc networking is not done here"
 	noLogFiles = "the log goes to the journal of systemd, in JSON"
 	noImages   = "images are not cleaned up yet"
-	noRoles    = "task roles are not served yet"
+	noLogRole  = "the awslogs driver is the engine's, and goes by the machine's role"
 	noWindows  = "Windows hosts are not served"
 	always     = "it is always done"
 )
@@ -53,6 +53,9 @@ var rows = []row{
 	becomes("ECS_IMAGE_PULL_TIMEOUT", "LONGSHORE_IMAGE_PULL_TIMEOUT", atLeast(time.Second)),
 	becomes("ECS_IMAGE_PULL_INACTIVITY_TIMEOUT", "LONGSHORE_IMAGE_PULL_INACTIVITY_TIMEOUT", atLeast(time.Second)),
 	becomes("ECS_ENABLE_SPOT_INSTANCE_DRAINING", "LONGSHORE_NOTICES", notices),
+	becomes("ECS_ENABLE_TASK_IAM_ROLE", "LONGSHORE_TASK_ROLES", asIs),
+	becomes("ECS_ENABLE_TASK_IAM_ROLE_NETWORK_HOST", "LONGSHORE_TASK_ROLES_NETWORK_HOST", asIs),
+	becomes("ECS_TASK_METADATA_RPS_LIMIT", "LONGSHORE_TASK_METADATA_RPS_LIMIT", asIs),
 	becomes("ECS_LOGLEVEL", "LONGSHORE_LOG_LEVEL", level),
 
 	ignored("ECS_DATADIR", "the state of that agent is not ours; LONGSHORE_DATA_DIR says where ours is"),
@@ -73,11 +76,8 @@ var rows = []row{
 	ignored("ECS_APPARMOR_CAPABLE", "dockerSecurityOptions are given to the engine as they are", "true"),
 	ignored("ECS_ENGINE_AUTH_TYPE", "private registries are not logged in to yet"),
 	ignored("ECS_ENGINE_AUTH_DATA", "private registries are not logged in to yet"),
-	ignored("ECS_ENABLE_TASK_IAM_ROLE", noRoles, "false"),
-	ignored("ECS_ENABLE_TASK_IAM_ROLE_NETWORK_HOST", noRoles, "false"),
-	ignored("ECS_TASK_METADATA_RPS_LIMIT", "task metadata is not served yet"),
 	ignored("ECS_ENABLE_CONTAINER_METADATA", "container metadata files are not written", "false"),
-	ignored("ECS_ENABLE_AWSLOGS_EXECUTIONROLE_OVERRIDE", noRoles, "false"),
+	ignored("ECS_ENABLE_AWSLOGS_EXECUTIONROLE_OVERRIDE", noLogRole, "false"),
 	ignored("ECS_ALTERNATE_CREDENTIAL_PROFILE", "AWS_PROFILE of the AWS SDK says it"),
 	ignored("ECS_DISABLE_IMAGE_CLEANUP", noImages, "true"),
 	ignored("ECS_IMAGE_CLEANUP_INTERVAL", noImages),
@@ -112,7 +112,7 @@ var rows = []row{
 	ignored("ECS_ENABLE_TASK_ENI", noENI, "false"),
 	ignored("ECS_ENABLE_HIGH_DENSITY_ENI", noENI, "false"),
 	ignored("ECS_CNI_PLUGINS_PATH", noENI),
-	ignored("ECS_AWSVPC_BLOCK_IMDS", noENI, "false"),
+	ignored("ECS_AWSVPC_BLOCK_IMDS", noENI+"; LONGSHORE_BLOCK_INSTANCE_METADATA is for bridges", "false"),
 	ignored("ECS_AWSVPC_ADDITIONAL_LOCAL_ROUTES", noENI),
 	ignored("ECS_EBSTA_SUPPORTED", "volumes of EBS are not attached to tasks", "false"),
 	ignored("ECS_FSX_WINDOWS_FILE_SERVER_SUPPORTED", noWindows, "false"),

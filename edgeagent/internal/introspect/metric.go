@@ -29,6 +29,12 @@ func (m metricsOf) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	flag("longshore_agent_docker_ok", l.Docker.OK)
 	flag("longshore_agent_commands_ok", l.Commands.OK)
 	flag("longshore_agent_heartbeats_ok", l.Heartbeats.OK)
+	if l.TaskEndpoint != nil {
+		flag("longshore_agent_task_endpoint_ok", l.TaskEndpoint.OK)
+	}
+	if l.MetadataBlock != nil {
+		flag("longshore_agent_instance_metadata_blocked", l.MetadataBlock.OK)
+	}
 	gauge("longshore_agent_epoch", float64(l.Epoch))
 	if !l.HeartbeatSent.IsZero() {
 		gauge("longshore_agent_heartbeat_timestamp_seconds", float64(l.HeartbeatSent.UnixNano())/float64(time.Second))

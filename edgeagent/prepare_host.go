@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/longshore-run/longshore/edgeagent/internal/endpoint"
+	"github.com/longshore-run/longshore/edgeagent/internal/hostprep"
+)
+
+// prepareHost makes of the machine what the agent has no right to do itself, or takes
+// it away again. Several calls are as one.
+func prepareHost(files, args []string, lookup func(string) (string, bool), environ []string, stdout, stderr io.Writer) int {
+	undo := len(args) == 1 && args[0] == "-remove"
+	if len(args) > 0 && !undo {
+		fmt.Fprint(stderr, usage)
+		return exitUsage
+	}
+	c, _ := readConfig(orServiceFiles(files), lookup, environ) // a fault elsewhere does not matter here
+	if err := c.checkEndpoint(); err != nil {
+		fmt.Fprintln(stderr, err)
+		return exitFault
+	}
+	_, noSix := os.Stat("/proc/net/if_inet6")
+	host := hostprep.Host{Run: hostprep.Command, Own: endpoint.Own, IPv6: noSix == nil}
+	want := hostprep.Want{Endpoint: hostprep.Endpoint(c.TaskEndpoint), Block: c.BlockMetadata}
+	ctx := context.Background()
+	if undo {
+		if err := host.Undo(ctx, want); err != nil {
+			fmt.Fprintln(stderr, err)
+			return exitFault
+		}
+		if err := hostprep.Forget(c.DataDir); err != nil {
+			fmt.Fprintln(stderr, err)
+			return exitFault
+		}
+		fmt.Fprintln(stdout, "the machine is as it was")
+		return exitOK
+	}
+	found, err := host.Prepare(ctx, want)
+	if err := os.MkdirAll(c.DataDir, 0o700); err != nil {
+		fmt.Fprintln(stderr, err)
+		return exitFault
+	}
+	if err := hostprep.Write(c.DataDir, found, now()); err != nil {
+		fmt.Fprintln(stderr, err)
+		return exitFault
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, err)
+		return exitFault
+	}
+	fmt.Fprintln(stdout, "the machine is prepared")
+	return exitOK
+}
