@@ -129,9 +129,7 @@ func (c *settings) check() error {
 	if host, _, err := net.SplitHostPort(c.Introspection); c.Introspection != introspect.Off && (err != nil || !introspect.IsLoopback(host)) {
 		bad("LONGSHORE_INTROSPECTION_ADDRESS", "is %q: it must be off, or an address of loopback with a port, as in 127.0.0.1:51678", c.Introspection)
 	}
-	if err := c.checkEndpoint(); err != nil {
-		faults = append(faults, err)
-	}
+	faults = append(faults, c.checkEndpoint()...)
 	if !clusterName.MatchString(c.Cluster) {
 		bad("LONGSHORE_CLUSTER", "is %q: it must be 1 to 255 letters, digits, underscores and hyphens", c.Cluster)
 	}
@@ -164,15 +162,15 @@ func (c *settings) check() error {
 }
 
 // checkEndpoint names what is wrong with the task endpoint.
-func (c *settings) checkEndpoint() error {
+func (c *settings) checkEndpoint() (faults []error) {
 	at, err := netip.ParseAddrPort(c.TaskEndpoint)
 	if c.TaskEndpoint != endpoint.Off && (err != nil || !at.Addr().Is4() || at.Addr().IsUnspecified() || at.Port() == 0) {
-		return fmt.Errorf("LONGSHORE_TASK_ENDPOINT is %q: it must be off, or an IPv4 address with a port, as in %s", c.TaskEndpoint, endpoint.Standard)
+		faults = append(faults, fmt.Errorf("LONGSHORE_TASK_ENDPOINT is %q: it must be off, or an IPv4 address with a port, as in %s", c.TaskEndpoint, endpoint.Standard))
 	}
 	if len(c.TaskRPS) != 2 || c.TaskRPS[0] < 1 || c.TaskRPS[1] < c.TaskRPS[0] {
-		return fmt.Errorf("LONGSHORE_TASK_METADATA_RPS_LIMIT is %v: it must be two numbers, how many a second and how many at once, as in 40,60", c.TaskRPS)
+		faults = append(faults, fmt.Errorf("LONGSHORE_TASK_METADATA_RPS_LIMIT is %v: it must be how many a second, and no fewer at once, as in 40,60", c.TaskRPS))
 	}
-	return nil
+	return faults
 }
 
 func (c *settings) level() slog.Level {

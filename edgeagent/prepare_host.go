@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -19,7 +20,7 @@ func prepareHost(files, args []string, lookup func(string) (string, bool), envir
 		return exitUsage
 	}
 	c, _ := readConfig(orServiceFiles(files), lookup, environ) // a fault elsewhere does not matter here
-	if err := c.checkEndpoint(); err != nil {
+	if err := errors.Join(c.checkEndpoint()...); err != nil {
 		fmt.Fprintln(stderr, err)
 		return exitFault
 	}

@@ -65,9 +65,19 @@ func TestStatus_ShowsTheAgentAndExitsByHowItIs(t *testing.T) {
 			t.Errorf("-o yaml: %d", code)
 		}
 	})
+	// What containers lack is shown, and keeps nothing else from its work.
+	l.TaskEndpoint, l.MetadataBlock = &agent.Health{Why: "no address"}, &agent.Health{Why: "nobody has looked"}
+	serve(l, func() {
+		code, out, _ := ask()
+		if code != exitOK || !strings.Contains(out, "NOT SERVED: no address") || !strings.Contains(out, "MAY BE REACHED by containers: nobody has looked") {
+			t.Errorf("%d %s", code, out)
+		}
+	})
+	l.TaskEndpoint, l.MetadataBlock = &ok, &ok
 	l.Docker = agent.Health{Why: "the socket does not answer"}
 	serve(l, func() {
-		if code, out, _ := ask(); code != exitUnwell || !strings.Contains(out, "IMPAIRED: the socket does not answer") {
+		if code, out, _ := ask(); code != exitUnwell || !strings.Contains(out, "IMPAIRED: the socket does not answer") ||
+			!strings.Contains(out, "roles and metadata are served") || !strings.Contains(out, "containers on bridges are kept from it") {
 			t.Errorf("%d %s", code, out)
 		}
 		if got := summary(l); got != "Docker is IMPAIRED: the socket does not answer" {

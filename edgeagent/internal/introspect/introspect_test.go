@@ -22,6 +22,7 @@ import (
 func look() agent.Look {
 	return agent.Look{
 		ContainerInstanceARN: "arn:i", Cluster: "edge", Version: "1.2", Registered: true, Epoch: 7,
+		TaskEndpoint: &agent.Health{OK: true}, MetadataBlock: &agent.Health{Why: "nobody has looked"},
 		Docker: agent.Health{Why: "silent"}, Commands: agent.Health{OK: true}, Heartbeats: agent.Health{OK: true}, HeartbeatSent: time.Unix(100, 0), Tombstones: 3,
 		Tasks: []agent.TaskLook{
 			{ID: "a", ARN: "arn:a", Attempt: 1, Family: "web", Revision: 4, Status: task.Running, Desired: task.DesiredRunning,
@@ -80,7 +81,7 @@ func TestHandler_RefusesWhatIsNotThereAndWhoIsNotHere(t *testing.T) {
 func TestMetrics_CountTasksAndSayWhatDoesNotWork(t *testing.T) {
 	_, got := get(t, "/metrics")
 	for _, line := range []string{
-		"longshore_agent_registered 1", "longshore_agent_docker_ok 0", "longshore_agent_epoch 7", "longshore_agent_heartbeat_timestamp_seconds 100", "longshore_agent_tombstones 3",
+		"longshore_agent_task_endpoint_ok 1", "longshore_agent_instance_metadata_blocked 0", "longshore_agent_registered 1", "longshore_agent_docker_ok 0", "longshore_agent_epoch 7", "longshore_agent_heartbeat_timestamp_seconds 100", "longshore_agent_tombstones 3",
 		`longshore_agent_tasks{status="RUNNING"} 1`, `longshore_agent_tasks{status="STOPPED"} 1`, `longshore_agent_tasks{status="PENDING"} 0`,
 		"longshore_agent_ends_unacknowledged 1", "process_resident_memory_bytes ",
 	} {
