@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/longshore-run/longshore/shared/fault"
@@ -17,61 +18,84 @@ const remembered = 2 * time.Hour
 // cleanRetry is when a clean-up that failed is tried again.
 const cleanRetry = time.Minute
 
+// cleanAtOnce is how many tasks are cleaned up at the same time. A removal that the
+// engine does not come to the end of, five minutes long, then holds up no other.
+const cleanAtOnce = 4
+
+// cleaned is how the clean-up of one task went.
+type cleaned struct {
+	id  string
+	err error
+}
+
 // clean is the loop that removes what ended tasks have left: after the clean-up
 // wait, and then not before the end is acknowledged (R1). One loop and one timer
-// serve any number of waiting tasks (R3), by the summed running time (R5).
+// serve any number of waiting tasks (R3), by the summed running time (R5); those
+// that are being cleaned up have a goroutine each, a few at a time.
 func (a *Agent) clean(ctx context.Context) {
-	failed := map[string]time.Time{}
+	failed, under := map[string]time.Time{}, map[string]bool{}
+	done := make(chan cleaned, cleanAtOnce)
+	var running sync.WaitGroup
+	defer running.Wait()
 	for {
 		a.turn("clean")
-		due, wake := a.dueCleanups(failed)
+		due, wake := a.dueCleanups(failed, under)
 		for _, r := range due {
-			if err := a.cleanUp(ctx, r); err != nil {
-				if ctx.Err() != nil {
-					return
-				}
-				a.Log.Warn("clean up", logkey.Task, r.ID(), logkey.Error, err)
-				failed[r.ID()] = a.Now().Add(cleanRetry)
-				continue
+			under[r.ID()] = true
+			running.Go(func() {
+				a.turn("clean " + r.ID())
+				done <- cleaned{r.ID(), a.cleanUp(ctx, r)}
+			})
+		}
+		timer := time.NewTimer(wake)
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		case <-a.cleanups:
+		case c := <-done:
+			delete(under, c.id)
+			delete(failed, c.id)
+			if c.err != nil && ctx.Err() == nil {
+				a.Log.Warn("clean up", logkey.Task, c.id, logkey.Error, c.err)
+				failed[c.id] = a.Now().Add(cleanRetry)
 			}
-			delete(failed, r.ID())
 		}
-		if len(due) > 0 {
-			continue
-		}
-		if !sleep(ctx, wake, a.cleanups) {
+		timer.Stop()
+		if ctx.Err() != nil {
 			return
 		}
 	}
 }
 
-// dueCleanups lists what may be removed now, oldest first, and how long to sleep
-// if there is nothing. It also forgets tombstones whose time is up, and says
-// once of each task that it waited too long (R2).
-func (a *Agent) dueCleanups(failed map[string]time.Time) (due []Record, wake time.Duration) {
+// dueCleanups lists what may be removed now beside what is under way, as much as
+// there is room for, oldest first but what failed before last, and how long to sleep
+// until there is more. It also forgets tombstones whose time is up, and says once of
+// each task that it waited too long (R2).
+func (a *Agent) dueCleanups(failed map[string]time.Time, under map[string]bool) (due []Record, wake time.Duration) {
 	wake = mostWait
 	until := func(d time.Duration) { wake = min(wake, max(d, time.Millisecond)) }
 	now := a.Now()
 	var lapsed []string
+	var ready []*Record
 	err := a.book.update(func(p *page) error {
 		for r := range p.all {
-			if !r.ended() || r.State.Alive() || a.owned(r.ID()) {
+			if !r.ended() || r.State.Alive() || a.owned(r.ID()) || under[r.ID()] {
 				continue
 			}
-			ready := r.EndedAt
+			at := r.EndedAt
 			if r.State.Refusal == nil {
-				ready += a.Setting.CleanupWait
+				at += a.Setting.CleanupWait
 			}
 			switch {
-			case p.clock < ready:
-				until(ready - p.clock)
+			case p.clock < at:
+				until(at - p.clock)
 			case r.Acked && failed[r.ID()].After(now):
 				until(failed[r.ID()].Sub(now))
 			case r.Acked:
-				due = append(due, r.clone())
+				ready = append(ready, r)
 			case r.Abandoned:
-			case p.clock < ready+a.Setting.ReportWait:
-				until(ready + a.Setting.ReportWait - p.clock)
+			case p.clock < at+a.Setting.ReportWait:
+				until(at + a.Setting.ReportWait - p.clock)
 			default:
 				lapsed = append(lapsed, r.ID())
 				c := r.clone()
@@ -88,6 +112,12 @@ func (a *Agent) dueCleanups(failed map[string]time.Time) (due []Record, wake tim
 				until(max(r.ForgetAt-p.clock, time.Minute))
 			}
 		}
+		slices.SortFunc(ready, func(x, y *Record) int {
+			return cmp.Or(failed[x.ID()].Compare(failed[y.ID()]), cmp.Compare(x.EndedAt, y.EndedAt), cmp.Compare(x.ID(), y.ID()))
+		})
+		for _, r := range ready[:min(len(ready), cleanAtOnce-len(under))] {
+			due = append(due, r.clone())
+		}
 		return nil
 	})
 	if err != nil {
@@ -97,7 +127,6 @@ func (a *Agent) dueCleanups(failed map[string]time.Time) (due []Record, wake tim
 	for _, id := range lapsed {
 		a.Log.Error("the end of a task was not acknowledged in time: its clean-up is given up and everything is kept", logkey.Task, id)
 	}
-	slices.SortFunc(due, func(x, y Record) int { return cmp.Or(cmp.Compare(x.EndedAt, y.EndedAt), cmp.Compare(x.ID(), y.ID())) })
 	return due, wake
 }
 
