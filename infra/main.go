@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -39,9 +40,29 @@ func run(app awscdk.App) error {
 	if err := code(o); err != nil {
 		return err
 	}
+	if err := pack(&o); err != nil {
+		return err
+	}
 	stack.New(app, o)
 	app.Synth(nil)
 	return nil
+}
+
+// pack names the scripts and the package that machine images get, where any are made, and its sum.
+func pack(o *option.Options) (err error) {
+	i := &o.Image
+	i.Scripts = filepath.Join("packaging", "image")
+	if i.Base == "" || i.URL() {
+		return nil
+	}
+	if i.Package == "" {
+		goarch := map[string]string{option.ARM64: "arm64", option.X86_64: "amd64"}[i.Architecture]
+		if i.Package, err = artifact.Package(o.Dist, i.Kind, goarch); err != nil {
+			return err
+		}
+	}
+	i.SHA256, err = artifact.Sum(i.Package)
+	return err
 }
 
 // code has the functions' binaries ready: compiled here, unless the caller has

@@ -61,6 +61,8 @@ type Options struct {
 	// AgentPolicies are ARNs of managed policies that the agent's role gets as
 	// well, for instance to pull images from ECR or to be managed by SSM.
 	AgentPolicies []string
+	// Image says whether machine images are made, and how.
+	Image Image
 	// Control holds the tunable settings of the functions and their defaults;
 	// what names a resource is filled in by the stack.
 	Control setting.Control
@@ -104,6 +106,7 @@ func Read(context map[string]any, hostArch string) (Options, error) {
 	o.FailedTasks = r.flag("failedTasks", false)
 	o.Schedules = r.schedules("schedules", o.Name)
 	o.AgentPolicies = r.list("agentPolicies")
+	o.Image = r.image(o.Local)
 	if !validName(o.Name) {
 		r.fault("name", "must start with a letter and have at most 40 letters, digits and hyphens")
 	}
@@ -237,6 +240,14 @@ func (r *reader) days(key string, def int) int {
 	n, err := strconv.Atoi(r.text(key, strconv.Itoa(def)))
 	if err != nil || !slices.Contains(Retentions(), n) {
 		r.fault(key, "must be one of %s", strings.Trim(strings.ReplaceAll(fmt.Sprint(Retentions()), " ", ", "), "[]"))
+	}
+	return n
+}
+
+func (r *reader) number(key string, def, least, most int) int {
+	n, err := strconv.Atoi(r.text(key, strconv.Itoa(def)))
+	if err != nil || n < least || n > most {
+		r.fault(key, "must be a number from %d to %d", least, most)
 	}
 	return n
 }

@@ -12,14 +12,15 @@ import (
 // several, about a construct.
 type finding struct{ rule, about string }
 
+// exception is a finding that we live with.
+type exception struct{ rule, about, reason string }
+
 // commands is a right on all command queues, which have no names at deployment.
 const commands = "AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:sqs:<AWS::Region>:<AWS::AccountId>:longshore-cmd-*]"
 
 // accepted are the findings we live with, each with its reason. A finding that
 // is not here fails the test, and so does one here that is not found any more.
-var accepted = []struct {
-	rule, about, reason string
-}{
+var accepted = []exception{
 	{commands, "Agent", "made narrow by its condition: of these queues, only the one tagged with the session's own aws:userid"},
 	{commands, "ApiRole", "sends to any instance: StopTask and StartTask, to whichever has the task"},
 	{commands, "AdmissionRole", "sends to any instance: the one it gave a task to"},
@@ -33,14 +34,14 @@ var accepted = []struct {
 
 var told = regexp.MustCompile(`^(AwsSolutions-[A-Z0-9]+)(\[[^\]]*\])?`)
 
-// readFindings collects what cdk-nag wrote beside the template.
-func readFindings(out string) error {
+// readFindings collects what cdk-nag wrote beside a stack's template.
+func readFindings(out, stack string) (findings []finding, err error) {
 	var metadata map[string][]struct {
 		Type string
 		Data any
 	}
-	if err := readJSON(filepath.Join(out, "Longshore.metadata.json"), &metadata); err != nil {
-		return err
+	if err := readJSON(filepath.Join(out, stack+".metadata.json"), &metadata); err != nil {
+		return nil, err
 	}
 	for path, entries := range metadata {
 		for _, e := range entries {
@@ -49,13 +50,19 @@ func readFindings(out string) error {
 			if m == nil || e.Type != "aws:cdk:error" && e.Type != "aws:cdk:warning" {
 				continue
 			}
-			findings = append(findings, finding{m[1] + m[2], strings.TrimSuffix(strings.TrimPrefix(path, "/Longshore/"), "/Resource")})
+			findings = append(findings, finding{m[1] + m[2], strings.TrimSuffix(strings.TrimPrefix(path, "/"+stack+"/"), "/Resource")})
 		}
 	}
-	return nil
+	return findings, nil
 }
 
 func TestNag_FindsOnlyWhatIsAcceptedForAReason(t *testing.T) {
+	judge(t, findings, accepted)
+}
+
+// judge holds what was found against what is accepted.
+func judge(t *testing.T, findings []finding, accepted []exception) {
+	t.Helper()
 	open := slices.Clone(findings)
 	for _, a := range accepted {
 		if len(a.reason) < 20 {

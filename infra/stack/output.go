@@ -44,6 +44,9 @@ func (s *Stack) addOutputs() {
 	out("AgentRoleName", "Role of the machines' agents", s.agent.Role.RoleName())
 	out("AgentRoleArn", "The same, for hybrid activations", s.agent.Role.RoleArn())
 	out("AgentInstanceProfileName", "Instance profile for EC2", s.agent.Profile.InstanceProfileName())
+	if s.image.ARN != nil {
+		out("ImagePipelineArn", "Makes machine images with the agent", s.image.ARN)
+	}
 	if s.option.Dashboard {
 		out("DashboardName", "Dashboard in CloudWatch", &s.option.Name)
 	}

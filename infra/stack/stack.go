@@ -19,6 +19,7 @@ import (
 	"github.com/longshore-run/longshore/infra/construct/alarm"
 	"github.com/longshore-run/longshore/infra/construct/function"
 	"github.com/longshore-run/longshore/infra/construct/identity"
+	"github.com/longshore-run/longshore/infra/construct/image"
 	"github.com/longshore-run/longshore/infra/construct/queue"
 	"github.com/longshore-run/longshore/infra/construct/table"
 	"github.com/longshore-run/longshore/infra/option"
@@ -43,6 +44,7 @@ type Stack struct {
 
 	agent                  identity.Agent
 	topic                  awssns.Topic
+	image                  image.Pipeline // nothing in it where no images are made
 	callerARN, readOnlyARN *string
 }
 
@@ -80,6 +82,9 @@ func New(scope constructs.Construct, o option.Options) *Stack {
 	}
 	if o.Dashboard {
 		s.addDashboard(made)
+	}
+	if o.Image.Base != "" {
+		s.addImage()
 	}
 	s.addOutputs()
 	return s

@@ -15,6 +15,7 @@ import (
 	"github.com/aws/jsii-runtime-go"
 	"github.com/cdklabs/cdk-nag-go/cdknag/v2"
 
+	"github.com/longshore-run/longshore/infra/artifact"
 	"github.com/longshore-run/longshore/infra/option"
 	"github.com/longshore-run/longshore/infra/stack"
 )
@@ -38,6 +39,29 @@ type resource struct {
 // The stacks of this test binary, synthesized once by TestMain: as on AWS by
 // default, as on an emulator, and one that shares an account with the first.
 var real, local, second template
+
+// imaged is one that makes machine images: of a file, of a URL; and what cdk-nag says of the first.
+var (
+	imaged, imagedByURL template
+	imageFindings       []finding
+)
+
+// imageContexts are those stacks'.
+func imageContexts(dist string) []map[string]any {
+	return []map[string]any{
+		{
+			"longshore:name": "Shipyard", "longshore:dist": dist, "longshore:image": "al2023", "longshore:imageArchitecture": "arm64",
+			"longshore:imagePackage": filepath.Join(dist, "longshore-agent-1.0.0-1.aarch64.rpm"),
+		},
+		{
+			"longshore:name": "Slipway", "longshore:dist": dist, "longshore:image": "ami-0123456789abcdef0", "longshore:imageCluster": "edge",
+			"longshore:imagePackage": "https://example.org/longshore-agent_1.0.0_amd64.deb", "longshore:imageSHA256": strings.Repeat("ab", 32),
+			"longshore:imageSchedule": "cron(0 3 * * ? *)", "longshore:imageSubnet": "subnet-0123456789abcdef0", "longshore:imageSecurityGroups": "sg-0123456789abcdef0,sg-0123456789abcdef1",
+			"longshore:imageAccounts": "111111111111,222222222222", "longshore:imageRegions": "eu-west-1", "longshore:imageKeep": "3",
+			"longshore:imagePolicies": "arn:aws:iam::aws:policy/AmazonSSMManagedInstanceCore", "longshore:removal": "destroy",
+		},
+	}
+}
 
 // findings are what cdk-nag says about real.
 var findings []finding
@@ -79,13 +103,16 @@ func TestMain(m *testing.M) {
 // schedules is the context's value as cdk.json would hold it.
 var schedules = []any{map[string]any{"schedule": "nightly-report", "expression": "cron(0 3 * * ? *)", "taskDefinition": "report", "startingDeadline": 600, "overlap": "forbid"}}
 
-func synthesize(dir string) error {
+func synthesize(dir string) (err error) {
 	dist, out := filepath.Join(dir, "dist"), filepath.Join(dir, "out")
 	if err := binaries(dist); err != nil {
 		return err
 	}
 	app := awscdk.NewApp(&awscdk.AppProps{Outdir: &out})
-	for _, context := range []map[string]any{
+	if err := os.WriteFile(filepath.Join(dist, "longshore-agent-1.0.0-1.aarch64.rpm"), []byte("a package"), 0o644); err != nil {
+		return err
+	}
+	for _, context := range append(imageContexts(dist), []map[string]any{
 		{"longshore:dist": dist},
 		{
 			"longshore:name": "Local", "longshore:local": "true", "longshore:dist": dist,
@@ -99,10 +126,16 @@ func synthesize(dir string) error {
 			"longshore:registerRoles": "*,AROAEXAMPLE,edge=*", "longshore:failedTasks": "true",
 			"longshore:schedules": schedules, "longshore:autoScalingGroups": "batch,web-*", "longshore:setInstanceHealth": "true",
 		},
-	} {
+	}...) {
 		o, err := option.Read(context, "amd64")
 		if err != nil {
 			return err
+		}
+		o.Image.Scripts = filepath.Join("..", "..", "packaging", "image")
+		if o.Image.Base != "" && !o.Image.URL() {
+			if o.Image.SHA256, err = artifact.Sum(o.Image.Package); err != nil {
+				return err
+			}
 		}
 		stack.New(app, o)
 	}
@@ -110,12 +143,15 @@ func synthesize(dir string) error {
 		Verbose: jsii.Bool(false), Reports: jsii.Bool(false),
 	}), nil)
 	app.Synth(nil)
-	for name, into := range map[string]*template{"Longshore": &real, "Local": &local, "Harbor": &second} {
+	for name, into := range map[string]*template{"Longshore": &real, "Local": &local, "Harbor": &second, "Shipyard": &imaged, "Slipway": &imagedByURL} {
 		if err := readJSON(filepath.Join(out, name+".template.json"), into); err != nil {
 			return err
 		}
 	}
-	return readFindings(out)
+	if findings, err = readFindings(out, "Longshore"); err == nil {
+		imageFindings, err = readFindings(out, "Shipyard")
+	}
+	return err
 }
 
 func readJSON(file string, into any) error {

@@ -191,6 +191,11 @@ var walls = []wall{
 		room: "test/licence/...", allow: []room{"std", "test/licence"}, why: "it reads licences and asks nobody",
 	},
 	{
+		room: "test/packaging", allow: join(awsSDK, docker, []room{"std", "test/local"}),
+		tests: []room{"github.com/hashicorp/hcl/v2/...", "github.com/zclconf/go-cty/..."},
+		why:   "it takes packages and templates as their users do; the only reader of Packer's language",
+	},
+	{
 		room: "test/...", allow: join(awsSDK, docker, []room{"std", "shared/...", "test/...", "internal/transport", "internal/meter", "internal/eventrule"}), tests: testTools,
 		why: "end-to-end tests stand outside: they reach the programs as users do, through AWS clients, the engine and processes",
 	},

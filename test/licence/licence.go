@@ -51,6 +51,7 @@ var (
 // In are the licences that a text holds.
 func In(text string) []string {
 	text = strings.Join(strings.Fields(strings.ToLower(text)), " ")
+	text = strings.ReplaceAll(text, "public license, version", "public license version") // both are written
 	var names []string
 	for _, k := range known {
 		missing := slices.ContainsFunc(k.says, func(s string) bool { return !strings.Contains(text, s) })

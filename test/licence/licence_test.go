@@ -16,6 +16,8 @@ func TestOf_KnowsALicenceByWhatItSays(t *testing.T) {
 		"Permission is hereby granted, free\nof charge, to any person obtaining a copy … The above copyright notice and this\npermission notice shall be included": {"MIT"},
 		"Redistributions of source code must retain … Redistributions in binary form must reproduce":                                                               {"BSD-2-Clause"},
 		"Redistributions of source code must retain … Redistributions in binary form must reproduce … endorse or promote products":                                 {"BSD-3-Clause"},
+		"Mozilla Public License, version 2.0\n… secondary license":                                                                                                 {"MPL-2.0"},
+		"Mozilla Public License Version 2.0":   {"MPL-2.0"},
 		"GNU GENERAL PUBLIC LICENSE Version 3": {"GPL"},
 		"GNU AFFERO GENERAL PUBLIC LICENSE":    {"AGPL"},
 		"Business Source License 1.1":          {"BUSL-1.1"},

@@ -35,6 +35,8 @@ var content = []string{
 	"-rw------- root root /etc/longshore/agent.env",
 	"-rwxr-xr-x root root /usr/bin/longshore-agent",
 	"-rw-r--r-- root root UNITS/longshore-agent.service",
+	"-rw-r--r-- root root UNITS/longshore-agent-host.service",
+	"-rw-r--r-- root root UNITS/longshore-agent-host.timer",
 	"-rw-r--r-- root root /usr/share/doc/longshore-agent/copyright",
 }
 

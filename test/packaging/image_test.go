@@ -185,6 +185,7 @@ func TestInstall_OnAMachineThatLivesForgetsNothing(t *testing.T) {
 	t.Parallel()
 	m := builder(t, debian)
 	deb := file(t, older, "deb", runtime.GOARCH)
+	m.write(conf, "LONGSHORE_ZONE=before\n", 0o600) // as cloud-init writes it
 	m.write("/var/lib/longshore/kept", "what the agent knows", 0o600)
 	m.write("/etc/systemd/system/longshore-agent.service.d/test.conf", "[Service]\nExecStart=\nExecStartPre=\nType=exec\nExecStart=sleep 600\nSystemCallFilter=\n", 0o644)
 	sum, _, _ := strings.Cut(said(t, "sha256sum", deb), " ")
@@ -199,6 +200,9 @@ func TestInstall_OnAMachineThatLivesForgetsNothing(t *testing.T) {
 	}
 	if now := m.unit("ActiveState"); now["ActiveState"] != "active" {
 		t.Errorf("with settings the unit is %v", now)
+	}
+	if !strings.HasPrefix(m.read(conf), "LONGSHORE_ZONE=before\n") {
+		t.Errorf("settings that were there before the package are gone:\n%s", m.read(conf))
 	}
 	if m.read("/var/lib/longshore/kept") == "" || m.read("/etc/machine-id") == "" {
 		t.Error("a machine that lives has lost its identity")

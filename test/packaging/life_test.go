@@ -13,6 +13,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/containerd/errdefs"
 	"github.com/docker/docker/client"
 
 	"github.com/longshore-run/longshore/test/local"
@@ -284,6 +285,9 @@ func (l *life) seen() string {
 		return "no container yet, or too many"
 	}
 	c, err := api.ContainerInspect(l.t.Context(), all[0].ID)
+	if errdefs.IsNotFound(err) {
+		return all[0].ID + " is gone" // between the two questions
+	}
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -307,5 +311,6 @@ func settings(t *testing.T, s *local.Stack) string {
 	lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(string(text)), "\n"), func(line string) bool {
 		return strings.HasPrefix(line, "LONGSHORE_DATA_DIR=") || strings.HasPrefix(line, "DOCKER_HOST=")
 	})
-	return "# A person wrote this.\n" + strings.Join(lines, "\n") + "\n"
+	// The address of the endpoint is on the network, which is not the machine's own.
+	return "# A person wrote this.\nLONGSHORE_TASK_ENDPOINT=off\n" + strings.Join(lines, "\n") + "\n"
 }
