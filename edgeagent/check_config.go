@@ -52,7 +52,7 @@ func checkConfig(files, args []string, lookup func(string) (string, bool), envir
 		code = exitFault
 	}
 	if output == "json" {
-		all := judged{Good: err == nil, Files: orEmpty(files), Faults: orEmpty(lines(err)), Warnings: orEmpty(c.warnings), Settings: setting.Env(c.Agent)}
+		all := judged{Good: err == nil, Files: orEmpty(files), Faults: orEmpty(lines(err)), Warnings: orEmpty(c.warnings), Settings: setting.Shown(c.Agent)}
 		encoder := json.NewEncoder(stdout)
 		encoder.SetIndent("", "  ")
 		if err := encoder.Encode(all); err != nil {

@@ -38,6 +38,7 @@ type cloud struct {
 	config aws.Config   // for what asks the host
 	region string
 	roles  *role.Sessions // of tasks
+	calls  aws.Config     // for what calls services
 }
 
 func newCloud(ctx context.Context, c settings, log *slog.Logger) (*cloud, error) {
@@ -62,6 +63,7 @@ func newCloud(ctx context.Context, c settings, log *slog.Logger) (*cloud, error)
 	}
 	cfg.HTTPClient = transport.Client{HTTP: cfg.HTTPClient}
 	cfg.APIOptions = append(cfg.APIOptions, meter.Log(log)...)
+	out.calls = cfg
 	out.queues, out.names = sqs.NewFromConfig(cfg), sts.NewFromConfig(cfg)
 	out.region, out.roles = cfg.Region, role.New(out.names, now)
 	return out, nil

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/longshore-run/longshore/edgeagent/internal/awsprovider"
 	"github.com/longshore-run/longshore/edgeagent/internal/ecsconfig"
 	"github.com/longshore-run/longshore/edgeagent/internal/endpoint"
 	"github.com/longshore-run/longshore/edgeagent/internal/hostnotice"
@@ -130,6 +131,9 @@ func (c *settings) check() error {
 		bad("LONGSHORE_INTROSPECTION_ADDRESS", "is %q: it must be off, or an address of loopback with a port, as in 127.0.0.1:51678", c.Introspection)
 	}
 	faults = append(faults, c.checkEndpoint()...)
+	if _, err := awsprovider.ParseAuth(c.AuthType, c.AuthData); err != nil {
+		bad("LONGSHORE_ENGINE_AUTH_DATA", "cannot be used: %w", err)
+	}
 	if !clusterName.MatchString(c.Cluster) {
 		bad("LONGSHORE_CLUSTER", "is %q: it must be 1 to 255 letters, digits, underscores and hyphens", c.Cluster)
 	}

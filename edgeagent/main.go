@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/edgeagent/agent"
+	"github.com/longshore-run/longshore/edgeagent/internal/awsprovider"
 	"github.com/longshore-run/longshore/edgeagent/internal/dockerengine"
 	"github.com/longshore-run/longshore/edgeagent/internal/endpoint"
 	"github.com/longshore-run/longshore/edgeagent/internal/introspect"
@@ -161,6 +162,10 @@ func serveUntil(ctx context.Context, c settings, log *slog.Logger) error {
 	if how.MovedTo != "" {
 		log.Warn("the journal is not used: it was moved aside, and this is a new incarnation", logkey.Reason, how.Why, "file", how.MovedTo)
 	}
+	auth, err := awsprovider.ParseAuth(c.AuthType, c.AuthData)
+	if err != nil {
+		return errors.Join(err, book.Close(), engine.Close())
+	}
 	var a *agent.Agent
 	server, err := newEndpoint(c, cloud.region, engine, cloud.roles, func(id string) (agent.Served, bool) { return a.Served(id) }, log)
 	if err != nil {
@@ -169,6 +174,7 @@ func serveUntil(ctx context.Context, c settings, log *slog.Logger) error {
 	config := agent.Config{
 		Setting: c.Agent, Identity: identity, Session: newID(), Version: version,
 		Engine: engine, Journal: book, Log: log, Now: now, Host: cloud.hostOf(c),
+		Provider: awsprovider.New(cloud.calls, cloud.roles, auth, now),
 		Inbox:    sqsqueue.NewInbox(cloud.queues, c.CommandQueueNameStart+instance),
 		Outbox:   sqsqueue.NewOutbox(cloud.queues, c.ReportsQueueURL, c.HeartbeatsQueueURL),
 		Taken:    prober(c.DockerHost),

@@ -40,6 +40,8 @@ var meant = map[string]string{
 	"LONGSHORE_IMAGE_PULL_BEHAVIOR":           "`default`, `always`, `once` or `prefer-cached`, as in ECS",
 	"LONGSHORE_IMAGE_PULL_TIMEOUT":            "for one pull, with its retries",
 	"LONGSHORE_IMAGE_PULL_INACTIVITY_TIMEOUT": "for a pull that makes no progress",
+	"LONGSHORE_ENGINE_AUTH_TYPE":              "how the logins below are written: `dockercfg` or `docker`, as in ECS",
+	"LONGSHORE_ENGINE_AUTH_DATA":              "logins to private registries for images without `repositoryCredentials`, a JSON object by registry; never shown ([how](design/secrets.md#images))",
 	"LONGSHORE_RECHECK_EVERY":                 "how often the engine is read again though it says nothing",
 	"LONGSHORE_NOTICES":                       "which notices of the host's end are heeded on EC2: `spot`, `autoscaling`, `rebalance`, or `none` ([what follows](design/lifecycle.md))",
 	"LONGSHORE_INTROSPECTION_ADDRESS":         "where tools of this machine may look, on loopback ([what they see](design/agent.md#looking-in)); `off`: nowhere",

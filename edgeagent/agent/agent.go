@@ -39,6 +39,9 @@ type Config struct {
 	Host Host
 	// Endpoint is where containers learn of their task; nil where there is none.
 	Endpoint Endpoint
+	// Provider reads secrets, environment files and logins to registries; nil where
+	// nobody does.
+	Provider Provider
 	// FreeDisk is in MiB; nil if unknown.
 	FreeDisk func() int64
 	Now      func() time.Time

@@ -145,5 +145,8 @@ func (a *Agent) capabilities() []string {
 	if a.Endpoint != nil {
 		all = append(all, a.Endpoint.Capabilities()...)
 	}
+	if a.Provider != nil {
+		all = append(all, a.Provider.Capabilities()...)
+	}
 	return all
 }

@@ -103,6 +103,7 @@ type Spec struct {
 	GPUs        []string                // of this container
 	Environment map[string]string       // beyond the definition's
 	Labels      map[string]string       // of the agent, beyond the engine's own
+	LogOptions  map[string]string       // of the log driver, beyond the definition's
 }
 
 // Seen is a container as the engine has it.

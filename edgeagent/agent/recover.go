@@ -202,6 +202,9 @@ func adoptedRecord(id string, attempt int, seen []Seen, stopTimeout time.Duratio
 	inner := make([]supervise.Seen, len(seen))
 	for i, s := range seen {
 		inner[i] = s.inner()
+		if s.Error != "" {
+			inner[i].Error = withheld // the definition, which tells whether it has secrets, is not known
+		}
 		ran = ran || !s.Created && s.Container != PauseContainer
 	}
 	essential := func(s supervise.Seen) bool { return s.Labels[labelEssential] != "false" }

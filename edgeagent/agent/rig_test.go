@@ -41,6 +41,8 @@ type rig struct {
 	// endpoint is where containers learn of their task; nil: it is off
 	endpoint agent.Endpoint
 
+	provider agent.Provider
+
 	mu    sync.Mutex
 	epoch int64
 	acks  bool
@@ -117,7 +119,7 @@ func (r *rig) begin() {
 	a, err := agent.New(r.life.Config(agent.Config{
 		Setting: r.setting, Identity: identity, Session: fmt.Sprintf("session-%d", r.start), Version: "test",
 		Engine: r.spoil.On(r.engine), Inbox: r.inbox, Outbox: r.outbox, Journal: r.journal, Log: slog.New(slog.NewTextHandler(r.logs, nil)),
-		Taken: r.taken, Host: r.host, Endpoint: r.endpoint, Rand: r.rand, Now: r.now,
+		Taken: r.taken, Host: r.host, Endpoint: r.endpoint, Provider: r.provider, Rand: r.rand, Now: r.now,
 	}))
 	if err != nil {
 		r.t.Fatal(err)

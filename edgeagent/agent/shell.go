@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/longshore-run/longshore/edgeagent/internal/supervise"
@@ -19,10 +20,13 @@ type shell struct {
 	rec Record                  // as it was when the goroutine began; its State is not looked at
 	def *taskdef.TaskDefinition // nil for an adopted task
 	log *slog.Logger
+
+	mu    sync.Mutex
+	known map[string]known // by container
 }
 
 func newShell(a *Agent, rec Record) *shell {
-	s := &shell{a: a, rec: rec, log: a.Log.With(logkey.Task, rec.ID(), logkey.Attempt, rec.Attempt())}
+	s := &shell{a: a, rec: rec, known: map[string]known{}, log: a.Log.With(logkey.Task, rec.ID(), logkey.Attempt, rec.Attempt())}
 	if len(rec.Definition) > 0 {
 		if def, err := rec.definition(); err == nil {
 			s.def = def
@@ -62,7 +66,7 @@ func (s *shell) Image(ctx context.Context, container string) (string, error) {
 	if !ok {
 		return "", errNoDefinition
 	}
-	return s.a.Engine.Image(ctx, c.Image, Login{})
+	return s.image(ctx, c)
 }
 
 var errNoDefinition = fault.New(fault.Invalid, "the task's definition is not known here")
@@ -82,17 +86,21 @@ func (s *shell) Create(ctx context.Context, container string) (string, error) {
 	if err := s.a.furnish(&spec); err != nil {
 		return "", err
 	}
-	return s.a.Engine.Create(ctx, spec)
+	if err := s.values(ctx, &spec); err != nil {
+		return "", err
+	}
+	id, err := s.a.Engine.Create(ctx, spec)
+	return id, s.veiled(container, err)
 }
 
 func (s *shell) Start(ctx context.Context, container string) error {
 	s.log.Info("start container", logkey.Container, container)
-	return s.a.Engine.Start(ctx, s.id(container))
+	return s.veiled(container, s.a.Engine.Start(ctx, s.id(container)))
 }
 
 func (s *shell) Restart(ctx context.Context, container string, began time.Time) error {
 	s.log.Info("restart container by its policy", logkey.Container, container)
-	return s.a.Engine.Restart(ctx, s.id(container), began)
+	return s.veiled(container, s.a.Engine.Restart(ctx, s.id(container), began))
 }
 
 func (s *shell) Stop(ctx context.Context, container string, timeout time.Duration) error {
@@ -102,7 +110,12 @@ func (s *shell) Stop(ctx context.Context, container string, timeout time.Duratio
 
 func (s *shell) Observe(ctx context.Context, container string) (supervise.Seen, error) {
 	seen, err := s.a.Engine.Observe(ctx, s.id(container))
-	return seen.inner(), err
+	return s.Veil(seen.inner()), err
+}
+
+func (s *shell) Veil(seen supervise.Seen) supervise.Seen {
+	seen.Error = s.veil(seen.Container, seen.Error)
+	return seen
 }
 
 func (s *shell) Ping(ctx context.Context) error { return s.a.Engine.Ping(ctx) }
@@ -163,6 +176,9 @@ func (s *shell) tell(t supervise.Task) {
 	}
 	s.a.reports.ring()
 	if t.Ended() {
+		if s.a.Provider != nil {
+			s.a.Provider.Forget(t.ID)
+		}
 		s.a.cleanups.ring()
 	}
 }

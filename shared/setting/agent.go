@@ -42,6 +42,10 @@ type Agent struct {
 	PullSilence   time.Duration `env:"LONGSHORE_IMAGE_PULL_INACTIVITY_TIMEOUT" def:"1m" min:"1s"`
 	RecheckEach   time.Duration `env:"LONGSHORE_RECHECK_EVERY" def:"5m" min:"1s"`
 
+	// AuthType and AuthData are logins to registries, as ECS's agent has them.
+	AuthType string `env:"LONGSHORE_ENGINE_AUTH_TYPE" one:"dockercfg|docker"`
+	AuthData string `env:"LONGSHORE_ENGINE_AUTH_DATA" secret:"true"`
+
 	// Introspection is where people and tools of this machine may look.
 	Introspection string `env:"LONGSHORE_INTROSPECTION_ADDRESS" def:"127.0.0.1:51678"`
 

@@ -17,6 +17,7 @@ import (
 //
 //	env:"NAME"  the variable    def:"…"  its default    need:"true"  must be set
 //	min:"…" max:"…"  bounds of a number or duration      one:"a|b"   allowed values
+//	secret:"true"    its value is in no error, and is not to be shown
 //
 // and may be string, bool, int, time.Duration, []string (comma separated) or
 // []int. The error joins every fault found, each naming its variable and what
@@ -36,10 +37,27 @@ func FromEnv(into any, lookup func(string) (string, bool)) error {
 			continue
 		}
 		if err := set(v, f.Tag, text); err != nil {
+			if f.Tag.Get("secret") == "true" {
+				text = hidden
+			}
 			faults = append(faults, fmt.Errorf("%s=%q: %w", name, text, err))
 		}
 	}
 	return errors.Join(faults...)
+}
+
+// hidden stands for the value of a secret.
+const hidden = "(hidden)"
+
+// Shown is Env for people to see: secrets are hidden.
+func Shown(s any) map[string]string {
+	all := Env(s)
+	for f := range fields(s) {
+		if name := f.Tag.Get("env"); all[name] != "" && f.Tag.Get("secret") == "true" {
+			all[name] = hidden
+		}
+	}
+	return all
 }
 
 // Env is the inverse of FromEnv: the variables that make it return s. Empty

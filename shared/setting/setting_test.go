@@ -68,3 +68,19 @@ func TestFromEnv_DefaultsAreWithinTheirOwnBounds(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+func TestShown_HidesSecretsAndFaultsDoNotTellThem(t *testing.T) {
+	var s struct {
+		Name string `env:"A_NAME"`
+		Key  string `env:"A_KEY" secret:"true"`
+		Size int    `env:"A_SIZE" secret:"true"`
+	}
+	values := map[string]string{"A_NAME": "n", "A_KEY": "canary", "A_SIZE": "canary"}
+	err := setting.FromEnv(&s, func(name string) (string, bool) { v, ok := values[name]; return v, ok })
+	if err == nil || strings.Contains(err.Error(), "canary") || !strings.Contains(err.Error(), "A_SIZE") {
+		t.Errorf("%v", err)
+	}
+	if got := setting.Shown(s); got["A_NAME"] != "n" || got["A_KEY"] != "(hidden)" || setting.Env(s)["A_KEY"] != "canary" {
+		t.Errorf("shown %v", got)
+	}
+}

@@ -37,6 +37,7 @@ type Engine struct {
 	starts     map[agent.ContainerID]int
 	clock      func() time.Time
 	twist      func(agent.Seen) []agent.Seen
+	logins     []agent.Login
 }
 
 // Program is what a container does.
@@ -49,9 +50,9 @@ type Program struct {
 
 type box struct {
 	seen    agent.Seen
-	env     map[string]string // beyond the definition's
-	checked bool              // it has a health check
-	joins   bool              // it is in the namespaces of its task's pause container
+	spec    agent.Spec
+	checked bool // it has a health check
+	joins   bool // it is in the namespaces of its task's pause container
 	program Program
 }
 
@@ -85,7 +86,10 @@ func (e *Engine) call(ctx context.Context, verb string, id agent.ContainerID) er
 }
 
 // Image finds every image, for everybody.
-func (e *Engine) Image(ctx context.Context, ref string, _ agent.Login) (string, error) {
+func (e *Engine) Image(ctx context.Context, ref string, login agent.Login) (string, error) {
+	e.mu.Lock()
+	e.logins = append(e.logins, login)
+	e.mu.Unlock()
 	return "sha256:" + ref, e.call(ctx, "image", agent.ContainerID{Container: ref})
 }
 
@@ -108,7 +112,7 @@ func (e *Engine) Create(ctx context.Context, spec agent.Spec) (string, error) {
 		labels["run.longshore.essential"] = "false"
 	}
 	joins := spec.Container != agent.PauseContainer && (spec.Definition.PidMode == taskdef.NamespaceTask || spec.Definition.IpcMode == taskdef.NamespaceTask)
-	b := &box{checked: c.HealthCheck.Checks(), joins: joins, env: maps.Clone(spec.Environment), seen: agent.Seen{
+	b := &box{spec: spec, checked: c.HealthCheck.Checks(), joins: joins, seen: agent.Seen{
 		ContainerID: spec.ContainerID, Epoch: spec.Epoch, RuntimeID: fmt.Sprintf("c%d", e.next), Created: true, Image: c.Image, Digest: "sha256:" + c.Image,
 		TaskARN: spec.TaskARN, Cluster: spec.Cluster, Family: spec.Family, Revision: spec.Revision, Labels: labels,
 	}}

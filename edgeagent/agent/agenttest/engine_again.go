@@ -77,7 +77,7 @@ func (e *Engine) Environment(id agent.ContainerID) map[string]string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if b := e.containers[id]; b != nil {
-		return maps.Clone(b.env)
+		return maps.Clone(b.spec.Environment)
 	}
 	return nil
 }

@@ -173,6 +173,12 @@ func logConfig(spec agent.Spec, l *taskdef.LogConfiguration) container.LogConfig
 		return container.LogConfig{}
 	}
 	options := maps.Clone(l.Options)
+	if len(spec.LogOptions) > 0 {
+		if options == nil {
+			options = map[string]string{}
+		}
+		maps.Copy(options, spec.LogOptions)
+	}
 	if prefix, ok := options["awslogs-stream-prefix"]; ok && l.LogDriver == "awslogs" {
 		delete(options, "awslogs-stream-prefix")
 		stream := prefix + "/" + spec.Container + "/" + spec.Task

@@ -49,13 +49,13 @@ func TestTranslate_OursWins(t *testing.T) {
 
 func TestTranslate_SaysWhatIsNotObeyedAndNeverItsValue(t *testing.T) {
 	_, warnings, err := ecsconfig.Translate(map[string]string{
-		"ECS_ENGINE_AUTH_DATA": `{"registry": {"password": "hunter2"}}`, "ECS_NONSENSE": "hunter3", "ECS_ENABLE_TASK_ENI": "false", "ECS_CNI_PLUGINS_PATH": "/cni",
+		"ECS_AGENT_LABELS": `{"registry": {"password": "hunter2"}}`, "ECS_NONSENSE": "hunter3", "ECS_ENABLE_TASK_ENI": "false", "ECS_CNI_PLUGINS_PATH": "/cni",
 	}, none)
 	text := strings.Join(warnings, "\n")
 	if err != nil || len(warnings) != 3 || strings.Contains(text, "hunter") {
 		t.Errorf("%s, %v", text, err)
 	}
-	for _, part := range []string{"ECS_CNI_PLUGINS_PATH is not obeyed: awsvpc", "ECS_ENGINE_AUTH_DATA is not obeyed: ", "ECS_NONSENSE is not a setting"} {
+	for _, part := range []string{"ECS_CNI_PLUGINS_PATH is not obeyed: awsvpc", "ECS_AGENT_LABELS is not obeyed: ", "ECS_NONSENSE is not a setting"} {
 		if !strings.Contains(text, part) {
 			t.Errorf("%q is not in\n%s", part, text)
 		}

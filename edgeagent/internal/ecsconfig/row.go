@@ -56,6 +56,8 @@ var rows = []row{
 	becomes("ECS_ENABLE_TASK_IAM_ROLE", "LONGSHORE_TASK_ROLES", asIs),
 	becomes("ECS_ENABLE_TASK_IAM_ROLE_NETWORK_HOST", "LONGSHORE_TASK_ROLES_NETWORK_HOST", asIs),
 	becomes("ECS_TASK_METADATA_RPS_LIMIT", "LONGSHORE_TASK_METADATA_RPS_LIMIT", asIs),
+	becomes("ECS_ENGINE_AUTH_TYPE", "LONGSHORE_ENGINE_AUTH_TYPE", authType),
+	becomes("ECS_ENGINE_AUTH_DATA", "LONGSHORE_ENGINE_AUTH_DATA", asIs),
 	becomes("ECS_LOGLEVEL", "LONGSHORE_LOG_LEVEL", level),
 
 	ignored("ECS_DATADIR", "the state of that agent is not ours; LONGSHORE_DATA_DIR says where ours is"),
@@ -74,8 +76,6 @@ var rows = []row{
 	ignored("ECS_DISABLE_PRIVILEGED", "privileged containers are not refused here", "false"),
 	ignored("ECS_SELINUX_CAPABLE", "dockerSecurityOptions are given to the engine as they are", "true"),
 	ignored("ECS_APPARMOR_CAPABLE", "dockerSecurityOptions are given to the engine as they are", "true"),
-	ignored("ECS_ENGINE_AUTH_TYPE", "private registries are not logged in to yet"),
-	ignored("ECS_ENGINE_AUTH_DATA", "private registries are not logged in to yet"),
 	ignored("ECS_ENABLE_CONTAINER_METADATA", "container metadata files are not written", "false"),
 	ignored("ECS_ENABLE_AWSLOGS_EXECUTIONROLE_OVERRIDE", noLogRole, "false"),
 	ignored("ECS_ALTERNATE_CREDENTIAL_PROFILE", "AWS_PROFILE of the AWS SDK says it"),
@@ -180,6 +180,13 @@ func notices(value string) (string, error) {
 		return "spot,autoscaling", nil
 	}
 	return "autoscaling", nil
+}
+
+func authType(value string) (string, error) {
+	if value != "dockercfg" && value != "docker" {
+		return "", errors.New("must be one of dockercfg, docker")
+	}
+	return value, nil
 }
 
 func level(value string) (string, error) {

@@ -31,6 +31,8 @@ type Shell interface {
 	Save(ctx context.Context, t Task) error
 	// Dropped is told of a container that was seen and that the task does not have.
 	Dropped(s Seen)
+	// Veil takes the task's secrets out of what the engine says of a container.
+	Veil(s Seen) Seen
 }
 
 // Mailbox is how everything else reaches the goroutine of a task (T1).
@@ -71,7 +73,7 @@ func (m *Mailbox) Empty() bool {
 	return len(m.seen) == 0 && m.order == nil && !m.nudge
 }
 
-func (m *Mailbox) take(t Task, now time.Time, dropped func(Seen)) Task {
+func (m *Mailbox) take(t Task, now time.Time, shell Shell) Task {
 	m.mu.Lock()
 	seen, order, nudge := m.seen, m.order, m.nudge
 	m.seen, m.order, m.nudge = nil, nil, false
@@ -79,9 +81,9 @@ func (m *Mailbox) take(t Task, now time.Time, dropped func(Seen)) Task {
 	t = t.Clone()
 	for _, s := range seen {
 		if t.container(s.Container) == nil {
-			dropped(s) // T5
+			shell.Dropped(s) // T5
 		}
-		t = Observe(t, s, now)
+		t = Observe(t, shell.Veil(s), now)
 	}
 	if order != nil {
 		t.want(*order, now)
@@ -106,7 +108,7 @@ func Run(leave context.Context, t Task, shell Shell, box *Mailbox, now func() ti
 		var do []Action
 		var wake time.Time
 		at := now()
-		t, do, wake = Plan(box.take(t, at, shell.Dropped), at)
+		t, do, wake = Plan(box.take(t, at, shell), at)
 		if e := essence(t); e != saved {
 			if shell.Save(leave, t.Clone()) != nil {
 				return
