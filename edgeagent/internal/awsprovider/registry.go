@@ -69,7 +69,7 @@ func hostOf(image string) (host, path string) {
 
 const dockerHub = "docker.io"
 
-var hubNames = map[string]bool{dockerHub: true, "index.docker.io": true, "registry-1.docker.io": true}
+var hubNames = map[string]bool{dockerHub: true, "index.docker.io": true}
 
 // registry is one of ECR, by its host.
 type registry struct {
