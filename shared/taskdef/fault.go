@@ -16,7 +16,7 @@ const (
 	Malformed   Kind = "malformed"   // not JSON, or a member twice
 	Unknown     Kind = "unknown"     // ECS has no such member
 	WrongType   Kind = "wrongType"   // JSON of another type than the member's
-	Unsupported Kind = "unsupported" // ECS has it, Longshore does not, or not yet
+	Unsupported Kind = "unsupported" // ECS has it, Longshore does not
 	Invalid     Kind = "invalid"     // a rule is broken
 )
 

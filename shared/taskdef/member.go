@@ -8,8 +8,7 @@ type State int
 // The states of a member or of one of its values.
 const (
 	Run   State = iota // the agent does it
-	Later              // refused today, "is not supported yet"
-	Never              // refused for good
+	Never              // it is refused, and Why says why
 )
 
 // Type is the JSON type of a member.
@@ -62,7 +61,7 @@ type Member struct {
 	Path    string // containerDefinitions[].name; a list of objects ends without brackets itself
 	Type    Type
 	State   State
-	Why     string   // for Later and Never
+	Why     string   // for Never
 	Choices []Choice // the values allowed, if they are a fixed set
 }
 
@@ -74,10 +73,6 @@ func OverrideMembers() []Member { return overrideMembers() }
 
 func run(path string, t Type, choices ...Choice) Member {
 	return Member{Path: path, Type: t, State: Run, Choices: choices}
-}
-
-func later(path string, t Type, why string, choices ...Choice) Member {
-	return Member{Path: path, Type: t, State: Later, Why: why, Choices: choices}
 }
 
 func never(path string, t Type, why string, choices ...Choice) Member {

@@ -176,7 +176,7 @@ func (j *judge) resources(path string, list []ResourceRequirement) {
 		case r.Value == "":
 			j.invalid(at+".value", "is required")
 		case r.Value == "ALL":
-			j.add(Unsupported, at+".value", "\"ALL\" is not supported yet: name the number of GPUs")
+			j.add(Unsupported, at+".value", "\"ALL\" is not supported: name the number of GPUs")
 		case err != nil || n == 0 || n > maxGPUs:
 			j.invalid(at+".value", "is %s; allowed is a number of GPUs, 1 to %d", show(r.Value), maxGPUs)
 		}

@@ -302,12 +302,12 @@ func TestRule_LogsAndGPUs(t *testing.T) {
 		{"no GPU", gpu(`{"type":"GPU","value":"0"}`), []string{at + `resourceRequirements[0].value is "0"; allowed is a number of GPUs, 1 to 64`}},
 		{"half a GPU", gpu(`{"type":"GPU","value":"0.5"}`), []string{at + `resourceRequirements[0].value is "0.5"; allowed is a number of GPUs, 1 to 64`}},
 		{"too many GPUs", gpu(`{"type":"GPU","value":"65"}`), []string{at + `resourceRequirements[0].value is "65"; allowed is a number of GPUs, 1 to 64`}},
-		{"all GPUs", gpu(`{"type":"GPU","value":"ALL"}`), []string{at + `resourceRequirements[0].value "ALL" is not supported yet: name the number of GPUs`}},
+		{"all GPUs", gpu(`{"type":"GPU","value":"ALL"}`), []string{at + `resourceRequirements[0].value "ALL" is not supported: name the number of GPUs`}},
 		{"GPU without number", gpu(`{"type":"GPU"},{"type":"GPU","value":"1"},{}`), []string{
 			at + "resourceRequirements[0].value is required", at + `resourceRequirements[1].type repeats "GPU"`, at + "resourceRequirements[2].type is required",
 		}},
 		{"a shared GPU", gpu(`{"type":"GPU","sharingStrategy":{"nvidiaMps":{"memory":10}}}`), []string{
-			at + "resourceRequirements[0].sharingStrategy is not supported yet: a GPU is given whole",
+			at + "resourceRequirements[0].sharingStrategy is not supported: a GPU is given whole, to one container at a time",
 		}},
 	})
 }

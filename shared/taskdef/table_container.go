@@ -3,7 +3,7 @@ package taskdef
 import "slices"
 
 // noShare stands at several members of a container.
-const noShare = "a GPU is given whole"
+const noShare = "a GPU is given whole, to one container at a time"
 
 // box is the path of a container's members.
 const box = "containerDefinitions[]."
@@ -117,7 +117,8 @@ func outsideMembers() []Member {
 		run(box+"secrets[].valueFrom", String),
 		run(box+"repositoryCredentials", Object),
 		run(box+"repositoryCredentials.credentialsParameter", String),
-		later(box+"versionConsistency", String, "tags are not resolved to digests for a service", can("enabled", "disabled")...),
+		run(box+"versionConsistency", String, Choice{Text: "disabled"}, Choice{Text: "enabled", State: Never,
+			Why: "each instance asks its registry what a tag is; name the image by its digest"}),
 		never(box+"credentialSpecs", Strings, domain),
 	}
 }
@@ -138,10 +139,10 @@ func resourceMembers(at string) []Member {
 			Choice{Text: "InferenceAccelerator", State: Never, Why: noElastic},
 			Choice{Text: "NeuronDevice", State: Never, Why: noManaged}),
 		run(at+"[].value", String),
-		later(at+"[].sharingStrategy", Object, noShare),
-		later(at+"[].sharingStrategy.nvidiaMps", Object, noShare),
-		later(at+"[].sharingStrategy.nvidiaMps.memory", Integer, noShare),
-		later(at+"[].sharingStrategy.nvidiaMps.maxComputePercent", Integer, noShare),
+		never(at+"[].sharingStrategy", Object, noShare),
+		never(at+"[].sharingStrategy.nvidiaMps", Object, noShare),
+		never(at+"[].sharingStrategy.nvidiaMps.memory", Integer, noShare),
+		never(at+"[].sharingStrategy.nvidiaMps.maxComputePercent", Integer, noShare),
 	}
 }
 

@@ -42,7 +42,7 @@ func (w *walk) member(at string, s *schema, n node) {
 	}
 	refused := s.State != Run && !n.asksNothing()
 	if refused && !w.quiet {
-		w.refuse(at, "", s.State, s.Why)
+		w.refuse(at, "", s.Why)
 		w.quiet = true
 		defer func() { w.quiet = false }()
 	}
@@ -50,12 +50,8 @@ func (w *walk) member(at string, s *schema, n node) {
 }
 
 // refuse tells why something of ECS does not run here; what names a value, if it is not the member itself.
-func (w *walk) refuse(at, what string, state State, why string) {
-	yet := ""
-	if state == Later {
-		yet = " yet"
-	}
-	w.faults.add(Unsupported, at, "%sis not supported%s: %s", what, yet, why)
+func (w *walk) refuse(at, what, why string) {
+	w.faults.add(Unsupported, at, "%sis not supported: %s", what, why)
 }
 
 func (w *walk) typed(at string, s *schema, n node) {
@@ -144,7 +140,7 @@ func (w *walk) choice(at string, s *schema, text string) {
 	case !ok:
 		w.faults.invalid(at, "is %s; allowed: %s", show(text), s.offer())
 	case c.State != Run && !w.quiet:
-		w.refuse(at, show(text)+" ", c.State, c.Why)
+		w.refuse(at, show(text)+" ", c.Why)
 	}
 }
 

@@ -67,7 +67,7 @@ func request(instance string, spec agent.Spec) (createRequest, error) {
 			OpenStdin:  value(c.Interactive),
 			Labels:     containerLabels(instance, spec, c),
 			// A daemon that shuts down keeps to it too.
-			StopTimeout: c.StopTimeout,
+			StopTimeout: orNone(c.StopTimeout),
 			Healthcheck: healthCheck(c.HealthCheck),
 		},
 		Host: &container.HostConfig{
@@ -184,7 +184,19 @@ func logConfig(spec agent.Spec, l *taskdef.LogConfiguration) container.LogConfig
 		stream := prefix + "/" + spec.Container + "/" + spec.Task
 		options["awslogs-stream"] = cmp.Or(options["awslogs-stream"], stream)
 	}
+	if _, ok := options["max-buffer-size"]; !ok && options["mode"] == "non-blocking" {
+		options["max-buffer-size"] = "10m" // ECS's: Docker's own 1m loses lines that ECS's keeps
+	}
 	return container.LogConfig{Type: l.LogDriver, Config: options}
+}
+
+// orNone is a time-out, or none where it is 0: that is not to say anything, as in
+// ECS, and not to kill at once.
+func orNone(seconds *int) *int {
+	if value(seconds) == 0 {
+		return nil
+	}
+	return seconds
 }
 
 // some is the list, or nil where it is empty: an empty entry point would wipe

@@ -182,6 +182,7 @@ var elsewhere = map[string]string{
 	"containerDefinitions[].restartPolicy.restartAttemptPeriod":         "the supervisor",
 	"containerDefinitions[].portMappings[].name":                        "a label for people",
 	"containerDefinitions[].portMappings[].appProtocol":                 "a label for people",
+	"containerDefinitions[].versionConsistency":                         "nobody: disabled, each instance resolves tags by itself",
 	"containerDefinitions[].resourceRequirements":                       "placement, which gives the ids in the spec",
 	"containerDefinitions[].resourceRequirements[].type":                "placement, which gives the ids in the spec",
 	"containerDefinitions[].resourceRequirements[].value":               "placement, which gives the ids in the spec",
@@ -303,5 +304,33 @@ func TestLabels_AreReadBackAsWritten(t *testing.T) {
 	family, revision := definition(labels)
 	if id != s.ContainerID || epoch != s.Epoch || family != s.Family || revision != s.Revision {
 		t.Errorf("read back as %+v, epoch %d, %s:%d", id, epoch, family, revision)
+	}
+}
+
+// What ECS's agent makes of a definition where Docker's own default is another.
+func TestRequest_DefaultsAreECSsWhereDockersDiffer(t *testing.T) {
+	options := func(given map[string]string) map[string]string {
+		return logConfig(agent.Spec{}, &taskdef.LogConfiguration{LogDriver: "fluentd", Options: given}).Config
+	}
+	for _, c := range []struct {
+		given map[string]string
+		want  string
+	}{
+		{map[string]string{"mode": "non-blocking"}, "10m"},
+		{map[string]string{"mode": "non-blocking", "max-buffer-size": "4m"}, "4m"},
+		{map[string]string{"mode": "blocking"}, ""},
+		{nil, ""},
+	} {
+		if got := options(c.given)["max-buffer-size"]; got != c.want {
+			t.Errorf("of %v: a buffer of %q, want %q", c.given, got, c.want)
+		}
+	}
+	def := registered(t, input(t, "minimal"))
+	for given, want := range map[int]bool{0: false, 7: true} {
+		def.ContainerDefinitions[0].StopTimeout = new(given)
+		r, err := request("instance-1", specOf(def, "main"))
+		if err != nil || (r.Config.StopTimeout != nil) != want {
+			t.Errorf("a stopTimeout of %d: %v, %v", given, r.Config.StopTimeout, err)
+		}
 	}
 }

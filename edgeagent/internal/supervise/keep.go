@@ -40,7 +40,7 @@ func Kept(def *taskdef.TaskDefinition, name string) string {
 		return ""
 	}
 	k := kept{After: c.After, StartTimeout: int(c.StartTimeout / time.Second)}
-	if d, ok := def.Container(name); ok {
+	if d, ok := def.Container(name); ok && d.StopTimeout != nil && *d.StopTimeout > 0 {
 		k.StopTimeout = d.StopTimeout
 	}
 	if c.Pause() {

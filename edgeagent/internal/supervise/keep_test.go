@@ -16,7 +16,7 @@ import (
 func rich() *taskdef.TaskDefinition {
 	return &taskdef.TaskDefinition{Spec: taskdef.Spec{PidMode: taskdef.NamespaceTask, ContainerDefinitions: []taskdef.ContainerDefinition{
 		{Name: "db", StopTimeout: new(7), StartTimeout: new(90), Environment: []taskdef.KeyValuePair{{Name: "PASSWORD", Value: "hunter2"}}},
-		{Name: "log", StopTimeout: new(0)},
+		{Name: "log", StopTimeout: new(0), StartTimeout: new(1)},
 		{Name: "app", Links: []string{"db:store"}, VolumesFrom: []taskdef.VolumeFrom{{SourceContainer: "db"}}, DependsOn: after("log", "START"),
 			RestartPolicy: &taskdef.RestartPolicy{Enabled: new(true), IgnoredExitCodes: []int{0, 3}, RestartAttemptPeriod: new(60)}},
 	}}}

@@ -383,3 +383,13 @@ func TestAdopt_WatchesAndStopsAndNeverMakes(t *testing.T) {
 		t.Errorf("after the app's end: %s", show(tk, nil))
 	}
 }
+
+// In ECS a stopTimeout of 0 is none: its agent then takes its own.
+func TestNew_AStopTimeoutOfNothingIsTheAgents(t *testing.T) {
+	tk := newTask(taskdef.ContainerDefinition{Name: "a", StopTimeout: new(0)}, taskdef.ContainerDefinition{Name: "b", StopTimeout: new(5)}, taskdef.ContainerDefinition{Name: "c"})
+	for i, want := range []time.Duration{30 * time.Second, 5 * time.Second, 30 * time.Second} {
+		if got := tk.Containers[i].StopTimeout; got != want {
+			t.Errorf("%s: %s, want %s", tk.Containers[i].Name, got, want)
+		}
+	}
+}

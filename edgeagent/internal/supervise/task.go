@@ -150,7 +150,7 @@ func New(id string, attempt int, def *taskdef.TaskDefinition, stopTimeout time.D
 			After: append(slices.Clone(first), dependencies(d)...), Policy: policy(d.RestartPolicy),
 			Shown: task.Container{Name: d.Name, Status: task.ContainerPending, Image: d.Image},
 		}
-		if d.StopTimeout != nil {
+		if d.StopTimeout != nil && *d.StopTimeout > 0 { // 0 says nothing, as in ECS
 			c.StopTimeout = seconds(*d.StopTimeout)
 		}
 		if d.StartTimeout != nil {
