@@ -208,7 +208,12 @@ func (p *program) container(name, script string) taskdef.ContainerDefinition {
 
 func (p *program) assignAll(n int, containers ...taskdef.ContainerDefinition) {
 	p.Helper()
-	def := taskdef.TaskDefinition{Spec: taskdef.Spec{Family: "program", ContainerDefinitions: containers}, Revision: 1}
+	p.assignSpec(n, taskdef.Spec{Family: "program", ContainerDefinitions: containers})
+}
+
+func (p *program) assignSpec(n int, spec taskdef.Spec) {
+	p.Helper()
+	def := taskdef.TaskDefinition{Spec: spec, Revision: 1}
 	p.send(&wire.Assign{
 		Header: wire.Header{Instance: p.instance}, Epoch: 100, Task: taskID(n), Attempt: 1, TaskARN: "arn:aws:ecs:us-east-1:000000000000:task/default/" + taskID(n),
 		Cluster: "default", Family: "program", Revision: 1, Definition: json.RawMessage(taskdef.Canonical(def)),

@@ -97,7 +97,7 @@ func (e *Engine) Start(ctx context.Context, id agent.ContainerID) error {
 			if !instant(c.State.StartedAt).IsZero() {
 				return nil
 			}
-			err = run(ctx, api, c)
+			err = e.run(ctx, api, c)
 			if p, ok := errors.AsType[*agent.PortsTaken](err); !ok || !lostRow(c, portsOf(p)) {
 				return err
 			}
@@ -122,13 +122,16 @@ func (e *Engine) Restart(ctx context.Context, id agent.ContainerID, began time.T
 			if c.State.Running || !instant(c.State.StartedAt).Equal(began) {
 				return nil
 			}
-			return run(ctx, api, c)
+			return e.run(ctx, api, c)
 		})
 }
 
-func run(ctx context.Context, api *client.Client, c container.InspectResponse) error {
+func (e *Engine) run(ctx context.Context, api *client.Client, c container.InspectResponse) error {
 	static := staticPorts(c)
-	var err error
+	err := e.stays(ctx, "start")
+	if err != nil {
+		return err
+	}
 	for range portTries {
 		err = api.ContainerStart(ctx, c.ID, container.StartOptions{})
 		ports := portTaken(err, static)

@@ -170,5 +170,10 @@ func (e *Engine) do(ctx context.Context, verb string, limit time.Duration, call 
 	if isVersionError(err) {
 		e.renew(api)
 	}
+	if !silent(ctx, err) {
+		if gone := e.stays(ctx, verb); gone != nil { // what it says then says nothing
+			return gone
+		}
+	}
 	return classify(ctx, verb, err)
 }

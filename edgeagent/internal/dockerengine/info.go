@@ -17,8 +17,10 @@ import (
 // Ping says whether the engine answers.
 func (e *Engine) Ping(ctx context.Context) error {
 	return e.do(ctx, "ping", e.limits.Ping, func(ctx context.Context, api *client.Client) error {
-		_, err := api.Ping(ctx)
-		return err
+		if _, err := api.Ping(ctx); err != nil {
+			return err
+		}
+		return e.stays(ctx, "ping")
 	})
 }
 

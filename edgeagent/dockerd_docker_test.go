@@ -1,0 +1,236 @@
+//go:build docker
+
+package main
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/client"
+
+	"github.com/longshore-run/longshore/shared/task"
+	"github.com/longshore-run/longshore/shared/taskdef"
+	"github.com/longshore-run/longshore/shared/wire"
+)
+
+// dockerd is an engine of a test's own, beside the machine's, that it may restart.
+// It has neither bridge nor rules of the host's, so nothing of it is left there.
+type dockerd struct {
+	*testing.T
+	dir    string
+	cmd    *exec.Cmd
+	exited chan error
+}
+
+// newDockerd has everything in this test that asks for an engine find this one.
+func newDockerd(t *testing.T) *dockerd {
+	t.Helper()
+	if _, err := exec.LookPath("dockerd"); err != nil {
+		t.Fatalf("%v; mend: apt-get install -y docker.io", err)
+	}
+	dir, err := os.MkdirTemp("", "dd") // a socket's path must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &dockerd{T: t, dir: dir}
+	if err := os.WriteFile(filepath.Join(dir, "daemon.json"), []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.tidy)
+	t.Setenv("DOCKER_HOST", "unix://"+filepath.Join(dir, "s"))
+	return d
+}
+
+func (d *dockerd) start() {
+	d.Helper()
+	log, err := os.OpenFile(filepath.Join(d.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		d.Fatal(err)
+	}
+	defer log.Close()
+	cmd := exec.Command("dockerd", "--data-root", filepath.Join(d.dir, "data"), "--exec-root", filepath.Join(d.dir, "exec"),
+		"-H", os.Getenv("DOCKER_HOST"), "--pidfile", filepath.Join(d.dir, "pid"), "--bridge=none", "--iptables=false", "--config-file", filepath.Join(d.dir, "daemon.json"))
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		d.Fatal(err)
+	}
+	exited := make(chan error, 1)
+	go func() { exited <- cmd.Wait() }()
+	d.cmd, d.exited = cmd, exited
+	api := d.api()
+	for deadline := time.Now().Add(30 * time.Second); ; {
+		if _, err = api.Ping(d.Context()); err == nil {
+			return
+		}
+		select {
+		case <-exited:
+			text, _ := os.ReadFile(filepath.Join(d.dir, "log"))
+			d.Fatalf("dockerd ended:\n%s", text)
+		case <-time.After(50 * time.Millisecond):
+		}
+		if time.Now().After(deadline) {
+			d.Fatal(err)
+		}
+	}
+}
+
+func (d *dockerd) api() *client.Client {
+	d.Helper()
+	api, err := client.NewClientWithOpts(client.FromEnv, client.WithAPIVersionNegotiation())
+	if err != nil {
+		d.Fatal(err)
+	}
+	d.Cleanup(func() { _ = api.Close() })
+	return api
+}
+
+// end ends it, and waits for that.
+func (d *dockerd) end(s syscall.Signal) {
+	d.Helper()
+	if err := d.cmd.Process.Signal(s); err != nil {
+		d.Fatal(err)
+	}
+	select {
+	case <-d.exited:
+		d.cmd = nil
+	case <-time.After(60 * time.Second):
+		d.Fatal("dockerd does not end")
+	}
+}
+
+// tidy leaves no process, mount or file.
+func (d *dockerd) tidy() {
+	if d.cmd != nil { // what outlives it otherwise dies with it now
+		_ = os.WriteFile(filepath.Join(d.dir, "daemon.json"), []byte(`{"live-restore": false}`), 0o600)
+		_ = d.cmd.Process.Signal(syscall.SIGHUP)
+		d.end(syscall.SIGTERM)
+	}
+	if d.Failed() {
+		text, _ := os.ReadFile(filepath.Join(d.dir, "log"))
+		d.Logf("dockerd's log, its end:\n%s", text[max(0, len(text)-4000):])
+	}
+	mounts, _ := os.ReadFile("/proc/self/mounts")
+	for _, line := range slices.Backward(strings.Split(string(mounts), "\n")) {
+		if f := strings.Fields(line); len(f) > 1 && strings.HasPrefix(f[1], d.dir+"/") { // the engine's own, of its folder
+			_ = syscall.Unmount(f[1], syscall.MNT_DETACH)
+		}
+	}
+	if err := os.RemoveAll(d.dir); err != nil {
+		d.Errorf("something of the engine is left: %v", err)
+	}
+}
+
+// goesOn is a program that ends with 5 when it is asked to.
+const goesOn = "trap 'exit 5' TERM; sleep 1000 & wait"
+
+// lone is a task of one container without a network, since the engine has no bridge.
+func (p *program) lone(n int, script string, policy *taskdef.RestartPolicy) {
+	p.Helper()
+	c := p.container("app", script)
+	c.RestartPolicy = policy
+	p.assignSpec(n, taskdef.Spec{Family: "program", NetworkMode: taskdef.NetworkNone, ContainerDefinitions: []taskdef.ContainerDefinition{c}})
+}
+
+// ecs-agent#4270: the engine is restarted under the agent. Its process goes on,
+// says IMPAIRED and then OK; what died by it is told once, with its code; what has a
+// policy runs again; what outlived it (live-restore) was never touched. And what
+// Docker starts by itself: one whose end is known is stopped again (T4).
+func TestProgram_OutlivesItsEngine(t *testing.T) {
+	d := newDockerd(t)
+	d.start()
+	p := newProgram(t)
+	p.welcomed()
+	pid := p.cmd.Process.Pid
+	p.lone(1, goesOn, nil)
+	p.lone(2, goesOn, &taskdef.RestartPolicy{Enabled: new(true), RestartAttemptPeriod: new(1)})
+	p.lone(3, goesOn, nil)
+	for n := 1; n <= 3; n++ {
+		p.status(n, task.Running)
+	}
+	first := p.running(2)
+	// Somebody has Docker start this one whenever Docker starts; its task has ended.
+	always := container.UpdateConfig{RestartPolicy: container.RestartPolicy{Name: container.RestartPolicyAlways}}
+	if _, err := d.api().ContainerUpdate(t.Context(), p.running(3).RuntimeID, always); err != nil {
+		t.Fatal(err)
+	}
+	p.send(&wire.Stop{Header: wire.Header{Instance: p.instance}, Task: taskID(3), Attempt: 1})
+	p.status(3, task.Stopped)
+	p.await("a run that is long enough for another", func() bool { return time.Since(first.StartedAt) > 1500*time.Millisecond })
+
+	d.end(syscall.SIGTERM)
+	hear(p, "an engine that is away", func(b *wire.Heartbeat) bool { return b.Docker == wire.DockerImpaired && len(b.Inventory) == 3 })
+	d.start()
+	end := p.status(1, task.Stopped)
+	if c := end.Containers[0]; c.ExitCode == nil || *c.ExitCode != 5 || end.Cause != task.ExitedCause {
+		t.Errorf("what died with the engine ended as %+v", end)
+	}
+	p.send(&wire.Ack{Header: wire.Header{Instance: p.instance}, Task: taskID(1), Attempt: 1})
+	hear(p, "an engine that is well", func(b *wire.Heartbeat) bool { return b.Docker == wire.DockerOK })
+	p.await("the run more of what has a policy", func() bool { s := p.running(2); return s.Running && s.StartedAt.After(first.StartedAt) })
+	p.await("the end of what Docker had started", func() bool { s := p.running(3); return !s.Running })
+	p.send(&wire.Ack{Header: wire.Header{Instance: p.instance}, Task: taskID(3), Attempt: 1})
+
+	// What Docker shall not end it does not: live-restore is switched on as it runs.
+	if err := os.WriteFile(filepath.Join(d.dir, "daemon.json"), []byte(`{"live-restore": true}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	p.await("live-restore", func() bool {
+		info, err := d.api().Info(t.Context())
+		return err == nil && info.LiveRestoreEnabled
+	})
+
+	p.lone(5, goesOn, nil)
+	up := p.status(5, task.Running)
+	before := p.running(5)
+	d.end(syscall.SIGTERM)
+	hear(p, "an engine that is away again", func(b *wire.Heartbeat) bool { return b.Docker == wire.DockerImpaired })
+	d.start()
+	hear(p, "an engine that is well again", func(b *wire.Heartbeat) bool { return b.Docker == wire.DockerOK })
+	if now := p.running(5); !now.Running || now.RuntimeID != before.RuntimeID || !now.StartedAt.Equal(before.StartedAt) {
+		t.Errorf("what outlives its engine is %+v, was %+v", now, before)
+	}
+	for _, n := range []int{2, 5} {
+		p.send(&wire.Stop{Header: wire.Header{Instance: p.instance}, Task: taskID(n), Attempt: 1})
+		last := p.status(n, task.Stopped)
+		if c := last.Containers[0]; c.ExitCode == nil || *c.ExitCode != 5 {
+			t.Errorf("task %d ended as %+v", n, last)
+		}
+		if n == 5 && !last.StartedAt.Equal(up.StartedAt) {
+			t.Errorf("it was started at %s, and then at %s", up.StartedAt, last.StartedAt)
+		}
+		p.send(&wire.Ack{Header: wire.Header{Instance: p.instance}, Task: taskID(n), Attempt: 1})
+	}
+	p.await("everything to be removed", func() bool {
+		list, err := p.engine.List(t.Context())
+		return err == nil && len(list) == 0
+	})
+	if p.cmd.Process.Pid != pid || errors.Is(p.cmd.Process.Signal(syscall.Signal(0)), os.ErrProcessDone) {
+		t.Error("the agent's process is another")
+	}
+	ends := map[string]map[int64]bool{}
+	for _, m := range p.heard {
+		if r, ok := m.(*wire.Report); ok && r.Status == task.Stopped {
+			t.Logf("told again: task %s with n %d", r.Task[:2], r.N)
+			if ends[r.Task] == nil {
+				ends[r.Task] = map[int64]bool{}
+			}
+			ends[r.Task][r.N] = true
+		}
+	}
+	for id, n := range ends {
+		if len(n) > 1 {
+			t.Errorf("task %s: %d different ends were told", id[:2], len(n))
+		}
+	}
+}
