@@ -129,8 +129,16 @@ func (a *Agent) Run(ctx context.Context) error {
 	defer leave()
 	a.leave = ctx
 	var loops sync.WaitGroup
-	for _, loop := range []func(context.Context){a.watch, a.receive, a.register, a.report, a.beat, a.clean, a.heed} {
+	late := a.lateness()
+	for _, loop := range []func(context.Context){a.watch, a.clean, a.heed} {
 		loops.Go(func() { loop(ctx) })
+	}
+	for _, loop := range []func(context.Context){a.receive, a.register, a.report, a.beat} {
+		loops.Go(func() {
+			if late == 0 || sleep(ctx, late, nil) {
+				loop(ctx)
+			}
+		})
 	}
 	var err error
 	select {
@@ -145,6 +153,18 @@ func (a *Agent) Run(ctx context.Context) error {
 	loops.Wait()
 	a.wg.Wait()
 	return err
+}
+
+// lateness is how much later than it could an agent that comes back turns to AWS: a
+// part of its heartbeat's interval that is its own, so that the machines of a site
+// which has its power back do not come all in one second.
+func (a *Agent) lateness() time.Duration {
+	var meta Meta
+	a.book.view(func(p *page) { meta = p.meta })
+	if meta.Epoch == 0 {
+		return 0
+	}
+	return time.Duration(a.Rand() * float64(a.every(meta)) / 10)
 }
 
 // obeyed notes that the agent ended for good in this epoch: copies of the fence
@@ -170,6 +190,14 @@ func (a *Agent) turn(who string) {
 type signal chan struct{}
 
 func newSignal() signal { return make(signal, 1) }
+
+// hush forgets what rang so far: what is done next is done for it, too.
+func (s signal) hush() {
+	select {
+	case <-s:
+	default:
+	}
+}
 
 func (s signal) ring() {
 	select {

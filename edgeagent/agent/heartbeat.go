@@ -32,6 +32,7 @@ func (a *Agent) beat(ctx context.Context) {
 	failed := 0
 	for {
 		a.turn("beat")
+		a.beats.hush()
 		a.launchWaiting()
 		pauseFor := sleep
 		var meta Meta

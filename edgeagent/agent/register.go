@@ -20,6 +20,7 @@ func (a *Agent) register(ctx context.Context) {
 	var since, named time.Time
 	for tries := 0; ; {
 		a.turn("register")
+		a.registers.hush()
 		m, ready := a.registration()
 		switch {
 		case a.isWelcomed() || a.isEnding():

@@ -34,6 +34,7 @@ type rig struct {
 	setting setting.Agent
 	logs    *logs
 	now     func() time.Time
+	turn    func(who string)
 	rand    func() float64
 	spoil   agenttest.Spoil
 	taken   func(tcp, udp []int) ([]int, []int)
@@ -119,7 +120,7 @@ func (r *rig) begin() {
 	a, err := agent.New(r.life.Config(agent.Config{
 		Setting: r.setting, Identity: identity, Session: fmt.Sprintf("session-%d", r.start), Version: "test",
 		Engine: r.spoil.On(r.engine), Inbox: r.inbox, Outbox: r.outbox, Journal: r.journal, Log: slog.New(slog.NewTextHandler(r.logs, nil)),
-		Taken: r.taken, Host: r.host, Endpoint: r.endpoint, Provider: r.provider, Rand: r.rand, Now: r.now,
+		Taken: r.taken, Host: r.host, Endpoint: r.endpoint, Provider: r.provider, Rand: r.rand, Now: r.now, Turn: r.turn,
 	}))
 	if err != nil {
 		r.t.Fatal(err)
