@@ -3,7 +3,13 @@
 package main
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,9 +18,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/docker/docker/api/types/container"
-	"github.com/docker/docker/client"
 
 	"github.com/longshore-run/longshore/shared/task"
 	"github.com/longshore-run/longshore/shared/taskdef"
@@ -65,9 +68,8 @@ func (d *dockerd) start() {
 	exited := make(chan error, 1)
 	go func() { exited <- cmd.Wait() }()
 	d.cmd, d.exited = cmd, exited
-	api := d.api()
 	for deadline := time.Now().Add(30 * time.Second); ; {
-		if _, err = api.Ping(d.Context()); err == nil {
+		if err = d.ask("GET", "/_ping", "", nil); err == nil {
 			return
 		}
 		select {
@@ -82,14 +84,33 @@ func (d *dockerd) start() {
 	}
 }
 
-func (d *dockerd) api() *client.Client {
-	d.Helper()
-	api, err := client.NewClientWithOpts(client.FromEnv, client.WithAPIVersionNegotiation())
+// ask has the engine answer a call past the agent's adapter, into answer if there
+// is one.
+func (d *dockerd) ask(method, path, body string, answer any) error {
+	socket := strings.TrimPrefix(os.Getenv("DOCKER_HOST"), "unix://")
+	web := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", socket)
+	}}}
+	request, err := http.NewRequestWithContext(d.Context(), method, "http://docker"+path, strings.NewReader(body))
 	if err != nil {
-		d.Fatal(err)
+		return err
 	}
-	d.Cleanup(func() { _ = api.Close() })
-	return api
+	request.Header.Set("Content-Type", "application/json")
+	response, err := web.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	switch {
+	case err != nil:
+		return err
+	case response.StatusCode >= 300:
+		return fmt.Errorf("%s %s: %s %s", method, path, response.Status, text)
+	case answer == nil:
+		return nil
+	}
+	return json.Unmarshal(text, answer)
 }
 
 // end ends it, and waits for that.
@@ -157,8 +178,7 @@ func TestProgram_OutlivesItsEngine(t *testing.T) {
 	}
 	first := p.running(2)
 	// Somebody has Docker start this one whenever Docker starts; its task has ended.
-	always := container.UpdateConfig{RestartPolicy: container.RestartPolicy{Name: container.RestartPolicyAlways}}
-	if _, err := d.api().ContainerUpdate(t.Context(), p.running(3).RuntimeID, always); err != nil {
+	if err := d.ask("POST", "/containers/"+p.running(3).RuntimeID+"/update", `{"RestartPolicy": {"Name": "always"}}`, nil); err != nil {
 		t.Fatal(err)
 	}
 	p.send(&wire.Stop{Header: wire.Header{Instance: p.instance}, Task: taskID(3), Attempt: 1})
@@ -186,8 +206,8 @@ func TestProgram_OutlivesItsEngine(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.await("live-restore", func() bool {
-		info, err := d.api().Info(t.Context())
-		return err == nil && info.LiveRestoreEnabled
+		var info struct{ LiveRestoreEnabled bool }
+		return d.ask("GET", "/info", "", &info) == nil && info.LiveRestoreEnabled
 	})
 
 	p.lone(5, goesOn, nil)
