@@ -322,7 +322,12 @@ func changes(latest *ecs.DescribeTaskDefinitionOutput, in taskdef.Input, reveal 
 		return nil, err
 	}
 	given := in.Tags
-	after, err := plainly(taskdef.Echo(in, taskdef.Registration{}), given)
+	// Roles are shown as ARNs of the account.
+	var of taskdef.Registration
+	if parts := strings.SplitN(aws.ToString(latest.TaskDefinition.TaskDefinitionArn), ":", 6); len(parts) == 6 {
+		of.Partition, of.Account = parts[1], parts[4]
+	}
+	after, err := plainly(taskdef.Echo(in, of), given)
 	if err != nil {
 		return nil, err
 	}

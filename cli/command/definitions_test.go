@@ -38,6 +38,16 @@ func TestRegister_MakesNoRevisionOfWhatIsTheSame(t *testing.T) {
 	}
 }
 
+// A role by its name is registered as the ARN of the account: the same file changes nothing.
+func TestRegister_ARoleByItsNameIsTheSame(t *testing.T) {
+	b := newBench(t)
+	file := b.file("web.yaml", web+"taskRoleArn: longshore/web\nexecutionRoleArn: longshore/pull\n")
+	b.must("definitions", "register", file)
+	if out := b.must("definitions", "register", file); out != "web:1\n" || !strings.Contains(b.err.String(), "web:1 is the same") {
+		t.Errorf("says %s%s", out, b.err.String())
+	}
+}
+
 func TestRegister_ShowsWhatDiffersButNoSecret(t *testing.T) {
 	b := newBench(t)
 	b.must("definitions", "register", b.file("web.yaml", web))

@@ -59,7 +59,7 @@ type Options struct {
 	// Schedules are scheduled tasks that are deployed with the stack.
 	Schedules []schedule.Rule
 	// AgentPolicies are ARNs of managed policies that the agent's role gets as
-	// well, for instance to pull images from ECR or to be managed by SSM.
+	// well, for instance to be managed by SSM.
 	AgentPolicies []string
 	// Image says whether machine images are made, and how.
 	Image Image
@@ -345,6 +345,12 @@ func (r *reader) control(local bool) setting.Control {
 	for _, entry := range c.RegisterRoles {
 		if !registerRole.MatchString(entry) {
 			r.fault("registerRoles", "%.80q is neither * nor a role's or user's id (AROA…, AIDA…), alone or as cluster=id", entry)
+			break
+		}
+	}
+	for _, entry := range c.TaskRoles {
+		if !setting.ValidTaskRole(entry) {
+			r.fault("taskRoles", "%.80q is neither a role's ARN nor its name with its path before it, nor the start of one and a *, alone or as cluster=role; %q is no role", entry, setting.NoRole)
 			break
 		}
 	}

@@ -23,7 +23,7 @@ func TestRead_DefaultsAreForARealAccount(t *testing.T) {
 	if o.CommandQueueStart() != "longshore-cmd-" {
 		t.Errorf("command queues start with %q, the agent's default is longshore-cmd-", o.CommandQueueStart())
 	}
-	if o.Control.HeartbeatEvery != time.Minute || o.Control.SenderFromBody {
+	if o.Control.HeartbeatEvery != time.Minute || o.Control.SenderFromBody || !slices.Equal(o.Control.TaskRoles, []string{"longshore/*"}) {
 		t.Errorf("control %+v", o.Control)
 	}
 }
@@ -78,6 +78,8 @@ func TestRead_NamesTheBadKey(t *testing.T) {
 		{"registerRoles", " , ", `context longshore:registerRoles=",": must list at least one`},
 		{"registerRoles", "arn:aws:iam::0:role/x", `context longshore:registerRoles="arn:aws:iam::0:role/x": "arn:aws:iam::0:role/x" is neither * nor a role's or user's id`},
 		{"registerRoles", "edge=AROAEXAMPLE,prod=", `context longshore:registerRoles="edge=AROAEXAMPLE,prod=": "prod=" is neither`},
+		{"taskRoles", "*", `context longshore:taskRoles="*": "*" is neither a role's ARN nor its name`},
+		{"taskRoles", "longshore/*,edge=", `context longshore:taskRoles="longshore/*,edge=": "edge=" is neither`},
 		{"suspectAfter", "30s", `context longshore:suspectAfter="30s": 30s must be longer than heartbeatEvery, 1m0s`},
 		{"reapAfter", "2m", `context longshore:reapAfter="2m": 2m0s must be longer than suspectAfter, 3m0s`},
 		{"hartbeatEvery", "5s", `context longshore:hartbeatEvery="5s": is not known; known are agentPolicies, architecture,`},

@@ -32,7 +32,7 @@ func defaults() setting.Control {
 		HeartbeatEvery:        time.Minute, SuspectAfter: 3 * time.Minute, ReapAfter: 10 * time.Minute, BlackoutMax: time.Hour,
 		StarvationAge: 2 * time.Minute, EarmarkFor: 10 * time.Minute, RefusalMemory: 5 * time.Minute,
 		StoppedTasksFor: 24 * time.Hour, KeepFor: 24 * time.Hour, DrainDeadline: 24 * time.Hour,
-		LifecycleHook: "longshore", RegisterRoles: []string{"{Agent.RoleId}"}, LogLevel: "info",
+		LifecycleHook: "longshore", RegisterRoles: []string{"{Agent.RoleId}"}, TaskRoles: []string{"longshore/*"}, LogLevel: "info",
 	}
 }
 
@@ -71,6 +71,12 @@ func TestEnvironment_TrustsTheAgentsRoleAloneOutsideAnEmulator(t *testing.T) {
 	}
 	if v, _ := environment(t, second, "statechange")("LONGSHORE_REGISTER_ROLES"); v != "{Agent.RoleId},AROAEXAMPLE,edge={Agent.RoleId}" {
 		t.Errorf("with another role allowed: LONGSHORE_REGISTER_ROLES=%s", v)
+	}
+}
+
+func TestEnvironment_ToldIsWhichRolesTasksMayHave(t *testing.T) {
+	if v, ok := environment(t, second, "services")("LONGSHORE_TASK_ROLES"); !ok || v != taskRoles {
+		t.Errorf("LONGSHORE_TASK_ROLES=%s", v)
 	}
 }
 

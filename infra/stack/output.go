@@ -47,6 +47,10 @@ func (s *Stack) addOutputs() {
 	if s.image.ARN != nil {
 		out("ImagePipelineArn", "Makes machine images with the agent", s.image.ARN)
 	}
+	if roles := s.taskRoles(); len(roles) > 0 {
+		out("TaskRoleArns", "The roles that tasks may have", jsii.String(strings.Join(roles, ",")))
+		out("TaskRoleTrust", "What the trust policy of each of these must hold: the agents may take it", s.agent.Trust())
+	}
 	if s.option.Dashboard {
 		out("DashboardName", "Dashboard in CloudWatch", &s.option.Name)
 	}

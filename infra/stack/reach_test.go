@@ -188,6 +188,38 @@ func TestReach_AnAgentReachesNothingElse(t *testing.T) {
 	}
 }
 
+// Which roles an agent may take for its tasks is a list, and what is not on it is out of its reach, whatever that trusts. It
+// may do nothing else with them.
+func TestReach_AnAgentTakesTheRolesOnTheListAndNoOther(t *testing.T) {
+	const here = "arn:{AWS::Partition}:iam::{AWS::AccountId}:role/"
+	for _, c := range []struct {
+		of   template
+		role string
+		may  bool
+	}{
+		{real, here + "longshore/app", true}, {real, here + "longshore/team/app", true}, {local, here + "longshore/app", true},
+		{real, here + "longshore", false}, {real, here + "longshore-admin", false}, {real, here + "admin", false}, {real, here + "team/longshore/app", false},
+		{real, "arn:aws:iam::111111111111:role/longshore/app", false}, {real, "{ApiRole.Arn}", false}, {real, "{Agent.Arn}", false},
+		{second, here + "jobs/app", true}, {second, here + "jobs/edge", true}, {second, "arn:aws:iam::111111111111:role/shared", true},
+		{second, here + "longshore/app", false}, {second, here + "none", false}, {second, here + "shared", false}, {second, "arn:aws:iam::111111111111:role/jobs/app", false},
+	} {
+		if got := allows(t, rights(c.of)["Agent"], request{"sts:AssumeRole", c.role, map[string]string{"aws:userid": thiefID}}); got != c.may {
+			t.Errorf("an agent may take %s: %v", c.role, got)
+		}
+		for _, action := range []string{"sts:TagSession", "sts:SetSourceIdentity", "sts:AssumeRoleWithWebIdentity", "iam:PassRole", "iam:UpdateAssumeRolePolicy", "iam:PutRolePolicy", "iam:GetRole"} {
+			if allows(t, rights(c.of)["Agent"], request{action, c.role, map[string]string{"aws:userid": thiefID}}) {
+				t.Errorf("an agent may %s %s", action, c.role)
+			}
+		}
+	}
+	// What a task's execution role is for, the machine's own role may not.
+	for _, action := range []string{"ecr:GetAuthorizationToken", "ecr:BatchGetImage", "ssm:GetParameters", "secretsmanager:GetSecretValue", "s3:GetObject", "logs:PutLogEvents", "kms:Decrypt"} {
+		if allows(t, rights(real)["Agent"], request{action, "arn:aws:anything", map[string]string{"aws:userid": thiefID}}) {
+			t.Errorf("an agent may %s", action)
+		}
+	}
+}
+
 func TestReach_CallersInvokeThroughTheirURLAndReachNothingElse(t *testing.T) {
 	for policy, functions := range map[string][]string{"Caller": {"{Api.Arn}", "{Readapi.Arn}"}, "ReadOnlyCaller": {"{Readapi.Arn}"}} {
 		for _, r := range everything() {

@@ -37,6 +37,8 @@ func rights(of template) map[string][]map[string]any {
 var wildcards = map[string]string{
 	"arn:{AWS::Partition}:sqs:{AWS::Region}:{AWS::AccountId}:longshore-cmd-*": "an instance's command queue is made when it registers; " +
 		"its name is this and 32 hex digits",
+	"arn:{AWS::Partition}:iam::{AWS::AccountId}:role/longshore/*": "the roles of tasks are made by those who write the tasks; " +
+		"their path says that the agents may take them",
 }
 
 func TestRights_NameTheirResourcesAndActions(t *testing.T) {
@@ -167,7 +169,7 @@ func TestRoles_AreTrustedToTheirOwnServiceOnly(t *testing.T) {
 func TestAgent_ReadsOnlyTheQueueTaggedWithItsOwnUserID(t *testing.T) {
 	for name, of := range map[string]template{"Longshore": real, "Local": local, "Harbor": second} {
 		got := rights(of)["Agent"]
-		if len(got) != 2 {
+		if len(got) != 3 || text(got[2]["Action"]) != "sts:AssumeRole" { // of which more in TestReach_AnAgentTakesTheRolesOnTheListAndNoOther
 			t.Fatalf("%s: %d statements: %v", name, len(got), got)
 		}
 		send, read := got[0], got[1]

@@ -24,6 +24,7 @@ import (
 	"github.com/longshore-run/longshore/infra/construct/table"
 	"github.com/longshore-run/longshore/infra/option"
 	"github.com/longshore-run/longshore/shared/schema"
+	"github.com/longshore-run/longshore/shared/setting"
 )
 
 // Stack is the whole of Longshore in one account and region.
@@ -69,6 +70,7 @@ func New(scope constructs.Construct, o option.Options) *Stack {
 		Reports:         s.reports.QueueArn(),
 		Heartbeats:      s.heartbeats.QueueArn(),
 		CommandQueues:   s.commandQueues(),
+		TaskRoles:       s.taskRoles(),
 		ManagedPolicies: o.AgentPolicies,
 	})
 	s.addFunctions()
@@ -88,6 +90,12 @@ func New(scope constructs.Construct, o option.Options) *Stack {
 	}
 	s.addOutputs()
 	return s
+}
+
+// taskRoles are the patterns of all roles that tasks may have, in whichever cluster:
+// the agents of all clusters have one role.
+func (s *Stack) taskRoles() []string {
+	return setting.RoleARNs(s.option.Control.TaskRoles, *s.Partition(), *s.Account())
 }
 
 // named is a queue that functions read, with its name in outputs and alarms.

@@ -103,6 +103,9 @@ func TestMain(m *testing.M) {
 // schedules is the context's value as cdk.json would hold it.
 var schedules = []any{map[string]any{"schedule": "nightly-report", "expression": "cron(0 3 * * ? *)", "taskDefinition": "report", "startingDeadline": 600, "overlap": "forbid"}}
 
+// taskRoles are those that Harbor's tasks may have.
+const taskRoles = "jobs/*,arn:aws:iam::111111111111:role/shared,edge=jobs/edge,lab=none"
+
 func synthesize(dir string) (err error) {
 	dist, out := filepath.Join(dir, "dist"), filepath.Join(dir, "out")
 	if err := binaries(dist); err != nil {
@@ -124,6 +127,7 @@ func synthesize(dir string) (err error) {
 			"longshore:logDays": "90", "longshore:waitingAlarm": "1h", "longshore:runbooks": "https://wiki.example/longshore",
 			"longshore:agentPolicies": "arn:aws:iam::aws:policy/AmazonEC2ContainerRegistryReadOnly",
 			"longshore:registerRoles": "*,AROAEXAMPLE,edge=*", "longshore:failedTasks": "true",
+			"longshore:taskRoles": taskRoles,
 			"longshore:schedules": schedules, "longshore:autoScalingGroups": "batch,web-*", "longshore:setInstanceHealth": "true",
 		},
 	}...) {

@@ -162,7 +162,7 @@ func TestRunTask_GoesToTheProcessorItsDefinitionNames(t *testing.T) {
 }
 
 func TestRunTask_WhatOnlySomeAgentsCanDoGoesToThose(t *testing.T) {
-	const role, reader = `"arn:aws:iam::000000000000:role/longshore/app"`, `,"executionRoleArn":"arn:aws:iam::000000000000:role/longshore/pull"`
+	const role, reader = `"longshore/app"`, `,"executionRoleArn":"arn:aws:iam::123456789012:role/longshore/pull"`
 	for _, c := range []struct{ attribute, container, task, overrides string }{
 		{"ecs.capability.container-health-check", `,"healthCheck":{"command":["CMD","true"]}`, "", ""},
 		{"ecs.capability.container-restart-policy", `,"restartPolicy":{"enabled":true}`, "", ""},

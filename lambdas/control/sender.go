@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/shared/logkey"
+	"github.com/longshore-run/longshore/shared/setting"
 	"github.com/longshore-run/longshore/shared/wire"
 )
 
@@ -44,26 +45,7 @@ func (c *Control) vouched(ctx context.Context, s Sender, instance string) bool {
 // session.
 func (c *Control) mayRegister(s Sender, cluster string) bool {
 	role, _, _ := strings.Cut(s.Identity, ":")
-	return slices.ContainsFunc(rolesOf(c.Setting.RegisterRoles, cluster), func(allowed string) bool {
+	return slices.ContainsFunc(setting.OfCluster(c.Setting.RegisterRoles, cluster), func(allowed string) bool {
 		return allowed == "*" || s.Identity != "" && (allowed == role || allowed == s.Identity)
 	})
-}
-
-// rolesOf are the roles listed for a cluster, as cluster=role; where it has none of
-// its own, those that are listed for no cluster.
-func rolesOf(list []string, cluster string) []string {
-	var own, general []string
-	for _, entry := range list {
-		of, role, named := strings.Cut(entry, "=")
-		switch {
-		case !named:
-			general = append(general, entry)
-		case of == cluster:
-			own = append(own, role)
-		}
-	}
-	if own != nil {
-		return own
-	}
-	return general
 }

@@ -177,6 +177,9 @@ func (c *Control) makeOrigin(r *TaskRequest, d *Definition, k *Cluster) (*origin
 			return nil, refusedBy(err, InvalidParameterException)
 		}
 	}
+	if err := c.mayHaveRoles(r.Cluster, DefinitionName(d.Family, d.Number), &merged, &o.over); err != nil {
+		return nil, err
+	}
 	tags := map[string]string{}
 	if r.PropagateTags {
 		maps.Copy(tags, d.Tags)

@@ -45,6 +45,11 @@ type Control struct {
 	// is of that cluster, for which the entries without a cluster then do not count.
 	// Without any nobody may.
 	RegisterRoles []string `env:"LONGSHORE_REGISTER_ROLES"`
+	// TaskRoles lists the roles that tasks may have, as task or as execution role: each
+	// by its ARN, or by its name with its path before it, or by the start of one and a
+	// "*". An entry cluster=role is of that cluster, for which the entries without a
+	// cluster then do not count. "none" is no role.
+	TaskRoles []string `env:"LONGSHORE_TASK_ROLES" def:"longshore/*"`
 	// SenderFromBody believes the identity a message claims. Emulators give
 	// every message the same SenderId; nothing but the local stack sets it.
 	SenderFromBody bool `env:"LONGSHORE_SENDER_FROM_BODY" def:"false"`

@@ -11,7 +11,6 @@ const (
 	CapabilityTaskRole         = "com.amazonaws.ecs.capability.task-iam-role"
 	CapabilityTaskRoleHost     = "com.amazonaws.ecs.capability.task-iam-role-network-host" // in network mode host
 	CapabilityPullECR          = "ecs.capability.execution-role-ecr-pull"
-	CapabilityLogsRole         = "ecs.capability.execution-role-awslogs"
 	CapabilityPrivateRegistry  = "ecs.capability.private-registry-authentication.secretsmanager"
 	CapabilityEnvironmentFiles = "ecs.capability.env-files.s3"
 	CapabilitySecretsSSM       = "ecs.capability.secrets.ssm.environment-variables"
@@ -20,10 +19,14 @@ const (
 	CapabilityLogSecretsASM    = "ecs.capability.secrets.asm.bootstrap.log-driver"
 )
 
+// attributeLogsRole is that of a host whose awslogs driver writes with the execution role. It is shown, as the drivers
+// themselves are, but placement does not go by it: Docker has credentials of its own for its logs, or says that it lacks them.
+const attributeLogsRole = "ecs.capability.execution-role-awslogs"
+
 // RoleCapabilities are all of them.
 func RoleCapabilities() []string {
 	return []string{
-		CapabilityTaskRole, CapabilityTaskRoleHost, CapabilityPullECR, CapabilityLogsRole, CapabilityPrivateRegistry,
+		CapabilityTaskRole, CapabilityTaskRoleHost, CapabilityPullECR, CapabilityPrivateRegistry,
 		CapabilityEnvironmentFiles, CapabilitySecretsSSM, CapabilitySecretsASM, CapabilityLogSecretsSSM, CapabilityLogSecretsASM,
 	}
 }
@@ -50,7 +53,7 @@ func roleRequirements(s Spec) (names []string) {
 		need(CapabilitySecretsSSM, slices.ContainsFunc(c.Secrets, Secret.isParameter))
 		need(CapabilitySecretsASM, slices.ContainsFunc(c.Secrets, Secret.isSecret))
 		if l := c.LogConfiguration; l != nil {
-			need(CapabilityLogsRole, s.ExecutionRoleArn != "" && l.LogDriver == "awslogs")
+			need(attributeLogsRole, s.ExecutionRoleArn != "" && l.LogDriver == "awslogs")
 			need(CapabilityLogSecretsSSM, slices.ContainsFunc(l.SecretOptions, Secret.isParameter))
 			need(CapabilityLogSecretsASM, slices.ContainsFunc(l.SecretOptions, Secret.isSecret))
 		}

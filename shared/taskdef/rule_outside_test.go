@@ -163,19 +163,22 @@ func TestEcho_RequiresWhatIsDoneWithRoles(t *testing.T) {
 		{"files", with(`"environmentFiles":[{"type":"s3","value":"arn:aws:s3:::b/x.env"}]`, reader), []string{taskdef.CapabilityEnvironmentFiles}},
 		{"secrets", two(`"secrets":[{"name":"A","valueFrom":"k"}]`, `"secrets":[{"name":"A","valueFrom":"`+secretARN+`:k::"}]`, reader),
 			[]string{taskdef.CapabilitySecretsASM, taskdef.CapabilitySecretsSSM}},
-		{"logs", log("awslogs", ""), []string{taskdef.CapabilityLogsRole}},
+		{"logs", log("awslogs", ""), []string{"ecs.capability.execution-role-awslogs"}},
 		{"secrets of logs", log("splunk", `{"name":"a","valueFrom":"k"},{"name":"b","valueFrom":"`+secretARN+`"}`), []string{taskdef.CapabilityLogSecretsASM, taskdef.CapabilityLogSecretsSSM}},
 	} {
 		def := registered(t, c.body)
 		var got []string
 		for _, a := range def.RequiresAttributes {
-			if taskdef.PlacedBy(a.Name) {
+			if taskdef.PlacedBy(a.Name) || a.Name == "ecs.capability.execution-role-awslogs" {
 				got = append(got, a.Name)
 			}
 		}
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: requires %v, want %v", c.sentence, got, c.want)
 		}
+	}
+	if taskdef.PlacedBy("ecs.capability.execution-role-awslogs") {
+		t.Error("a task whose logs Docker writes with credentials of its own would wait for ever")
 	}
 	merged, err := taskdef.Apply(registered(t, beside("")), override(t, `{"taskRoleArn":"x"}`))
 	if err != nil || len(merged.RequiresAttributes) != 1 || merged.RequiresAttributes[0].Name != taskdef.CapabilityTaskRole {

@@ -55,13 +55,6 @@ func TestJudgeSource(t *testing.T) {
 	expect(t, judgeSource("Reports", "id-1", "Disabled"), Fail, "docs/runbooks/restore.md", "update-event-source-mapping --enabled --uuid id-1")
 }
 
-func TestJudgeRole(t *testing.T) {
-	const agent = "arn:aws:iam::1:role/agent"
-	expect(t, judgeRole("job", `{"Statement":[`+Trust(agent)+`]}`, agent), OK)
-	expect(t, judgeRole("job", `{"Statement":[]}`, agent), Warn, Trust(agent))
-	expect(t, judgeRole("job", `{"Statement":[`+Trust(agent+"-of-another")+`]}`, agent), Warn)
-}
-
 func TestJudgeConcurrency(t *testing.T) {
 	expect(t, judgeConcurrency("Api", "f", nil), OK)
 	expect(t, judgeConcurrency("Api", "f", aws.Int32(5)), OK)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -17,7 +16,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	ebtypes "github.com/aws/aws-sdk-go-v2/service/eventbridge/types"
-	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
@@ -269,47 +267,4 @@ func expiry(ctx context.Context, in *Installation) ([]Finding, error) {
 		}
 	}
 	return orGood(faults, "is on for %d tables", len(names)), nil
-}
-
-// taskRolePath is where the roles that tasks may have are looked for.
-const taskRolePath = "/longshore/"
-
-func roles(ctx context.Context, in *Installation) ([]Finding, error) {
-	agent := in.outputs["AgentRoleArn"]
-	if agent == "" {
-		return nil, errNoStack
-	}
-	out, err := iam.NewFromConfig(in.AWS).ListRoles(ctx, &iam.ListRolesInput{PathPrefix: aws.String(taskRolePath)})
-	if err != nil {
-		return nil, err
-	}
-	var faults []Finding
-	n := 0
-	for _, r := range out.Roles {
-		if !strings.HasPrefix(aws.ToString(r.Path), taskRolePath) { // an emulator may not filter
-			continue
-		}
-		n++
-		policy := aws.ToString(r.AssumeRolePolicyDocument)
-		if text, err := url.QueryUnescape(policy); err == nil {
-			policy = text
-		}
-		faults = append(faults, judgeRole(aws.ToString(r.RoleName), policy, agent)...)
-	}
-	if n == 0 {
-		return good("no role of tasks is under %s; none is needed until a task definition names one", taskRolePath), nil
-	}
-	return orGood(faults, "%d roles of tasks under %s trust the agents; a new one needs the statement %s", n, taskRolePath, Trust(agent)), nil
-}
-
-func judgeRole(name, policy, agent string) []Finding {
-	if strings.Contains(policy, `"`+agent+`"`) {
-		return nil
-	}
-	return []Finding{{State: Warn, Text: "role " + name + " does not trust the agents, so no task can have it", Next: "add to its trust policy: " + Trust(agent)}}
-}
-
-// Trust is the statement by which a role of tasks lets the agents take it.
-func Trust(agentRole string) string {
-	return fmt.Sprintf(`{"Effect":"Allow","Principal":{"AWS":%q},"Action":["sts:AssumeRole","sts:TagSession"]}`, agentRole)
 }

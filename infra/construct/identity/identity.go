@@ -63,8 +63,10 @@ const AgentPolicy = "agent"
 type AgentProps struct {
 	Reports, Heartbeats *string // ARNs
 	CommandQueues       *string // ARN with a wildcard at its end
-	ManagedPolicies     []string
-	Retain              bool
+	// TaskRoles are ARNs of the roles that the agents may take for their tasks, each
+	// with a wildcard at most at its end.
+	TaskRoles       []string
+	ManagedPolicies []string
 }
 
 // Agent is the role of the machines and the profile EC2 hands it out by.
@@ -76,7 +78,9 @@ type Agent struct {
 // NewAgent adds the agents' role. Its sessions are the instances' identities:
 // whoever may choose the name of a session is that instance. So only EC2 and
 // SSM, which choose the name themselves, are trusted; and a session may read
-// only the queue that is tagged with its own aws:userid.
+// only the queue that is tagged with its own aws:userid. What tasks and their
+// images, secrets and files need is not its own to use: it may take their roles, if
+// these trust it.
 func NewAgent(scope constructs.Construct, id string, p AgentProps) Agent {
 	stack := awscdk.Stack_Of(scope)
 	ssm := awsiam.NewServicePrincipal(jsii.String("ssm.amazonaws.com"), nil).WithConditions(&map[string]any{
@@ -87,25 +91,37 @@ func NewAgent(scope constructs.Construct, id string, p AgentProps) Agent {
 	for _, a := range p.ManagedPolicies {
 		managed = append(managed, awsiam.ManagedPolicy_FromManagedPolicyArn(scope, jsii.String(id+a), &a))
 	}
+	statements := []Statement{{
+		Actions:   []string{"sqs:SendMessage"},
+		Resources: []*string{p.Reports, p.Heartbeats},
+	}, {
+		Actions: []string{
+			"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility",
+			"sqs:GetQueueUrl", "sqs:GetQueueAttributes",
+		},
+		Resources:  []*string{p.CommandQueues},
+		Conditions: map[string]map[string]string{"StringEquals": {"aws:ResourceTag/" + SenderTag: "${aws:userid}"}},
+	}}
+	if len(p.TaskRoles) > 0 {
+		statements = append(statements, Statement{Actions: []string{"sts:AssumeRole"}, Resources: *jsii.Strings(p.TaskRoles...)})
+	}
 	role := awsiam.NewRole(scope, &id, &awsiam.RoleProps{
 		AssumedBy: awsiam.NewCompositePrincipal(
 			awsiam.NewServicePrincipal(jsii.String("ec2.amazonaws.com"), nil), ssm),
 		Description:     jsii.String("Longshore agents: one session is one container instance"),
 		ManagedPolicies: &managed,
-		InlinePolicies: &map[string]awsiam.PolicyDocument{AgentPolicy: Document([]Statement{{
-			Actions:   []string{"sqs:SendMessage"},
-			Resources: []*string{p.Reports, p.Heartbeats},
-		}, {
-			Actions: []string{
-				"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility",
-				"sqs:GetQueueUrl", "sqs:GetQueueAttributes",
-			},
-			Resources:  []*string{p.CommandQueues},
-			Conditions: map[string]map[string]string{"StringEquals": {"aws:ResourceTag/" + SenderTag: "${aws:userid}"}},
-		}})},
+		InlinePolicies:  &map[string]awsiam.PolicyDocument{AgentPolicy: Document(statements)},
 	})
 	profile := awsiam.NewInstanceProfile(scope, jsii.String(id+"Profile"), &awsiam.InstanceProfileProps{Role: role})
 	return Agent{Role: role, Profile: profile}
+}
+
+// Trust is the statement by which a role that tasks are to have lets the agents take
+// it: for its AssumeRolePolicyDocument.
+func (a Agent) Trust() *string {
+	return awscdk.Fn_Join(jsii.String(""), &[]*string{
+		jsii.String(`{"Effect":"Allow","Principal":{"AWS":"`), a.Role.RoleArn(), jsii.String(`"},"Action":"sts:AssumeRole"}`),
+	})
 }
 
 func arn(stack awscdk.Stack, service, rest string) *string {

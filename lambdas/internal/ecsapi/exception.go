@@ -13,7 +13,7 @@ import (
 // Names of errors that only this package gives.
 const (
 	serverException      = "ServerException"
-	accessDenied         = "AccessDeniedException"
+	accessDenied         = control.AccessDeniedException
 	throttling           = "ThrottlingException" // every SDK sends the same again after a while
 	unsupportedFeature   = "UnsupportedFeatureException"
 	unknownOperationType = "UnknownOperationException"
