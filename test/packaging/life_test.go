@@ -13,8 +13,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
-	"github.com/containerd/errdefs"
-	"github.com/docker/docker/client"
 
 	"github.com/longshore-run/longshore/test/local"
 )
@@ -50,7 +48,7 @@ const (
 )
 
 // impatient is a drop-in that a person could write: the unit's own times are for production.
-const impatient = "[Service]\nRestartSec=100ms\nWatchdogSec=2s\n"
+const impatient = "[Service]\nRestartSec=100ms\nWatchdogSec=4s\n"
 
 // life is a machine, and one container that must go on whatever is done to the agent.
 type life struct {
@@ -146,6 +144,9 @@ func (l *life) upgraded() {
 	if said, err := l.try("cmp", "/proc/"+now["MainPID"]+"/exe", "/usr/bin/longshore-agent"); err != nil {
 		l.t.Errorf("the agent that runs is another: %s %v", said, err)
 	}
+	if state := l.do("systemctl", "is-active", service+"-host.timer"); state != "active" {
+		l.t.Errorf("after an upgrade what looks after the machine is %s", state)
+	}
 	if said := l.do("longshore-agent", "version"); said != newer {
 		l.t.Errorf("version %s", said)
 	}
@@ -200,8 +201,10 @@ func (l *life) removed() {
 	if l.has(filepath.Join("/proc", pid)) {
 		l.t.Error("the agent still runs")
 	}
-	if now := l.unit("LoadState"); now["LoadState"] != "not-found" {
-		l.t.Errorf("after a removal the unit is %v", now)
+	for _, unit := range []string{service + ".service", service + "-host.service", service + "-host.timer"} {
+		if state := l.do("systemctl", "show", "--property=LoadState,ActiveState", "--value", unit); state != "not-found\ninactive" {
+			l.t.Errorf("after a removal %s is %q", unit, state)
+		}
 	}
 	for _, gone := range []string{"/usr/bin/longshore-agent", "/etc/systemd/system/multi-user.target.wants/longshore-agent.service"} {
 		if l.has(gone) {
@@ -250,67 +253,4 @@ func (l *life) well() {
 		said, err := l.try("longshore-agent", "status")
 		return err == nil, said
 	})
-}
-
-func (l *life) runTask() {
-	l.t.Helper()
-	client := l.stack.ECS()
-	definition := l.stack.Register(l.t, client, "through-packages", nil)
-	l.eventually(30*time.Second, "room for a task", func() (bool, string) {
-		out, err := client.RunTask(l.t.Context(), &ecs.RunTaskInput{Cluster: aws.String(local.Cluster), TaskDefinition: &definition})
-		if err != nil {
-			l.t.Fatal(err)
-		}
-		return len(out.Tasks) == 1, ""
-	})
-	l.eventually(30*time.Second, "running", func() (bool, string) {
-		l.container = l.seen()
-		return strings.HasSuffix(l.container, " running"), l.container
-	})
-}
-
-// seen is what the engine says of the one container.
-func (l *life) seen() string {
-	l.t.Helper()
-	api, err := client.NewClientWithOpts(client.FromEnv, client.WithAPIVersionNegotiation())
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	defer api.Close()
-	all, err := local.Containers(l.t.Context(), l.stack.Agent(1).Instance)
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	if len(all) != 1 {
-		return "no container yet, or too many"
-	}
-	c, err := api.ContainerInspect(l.t.Context(), all[0].ID)
-	if errdefs.IsNotFound(err) {
-		return all[0].ID + " is gone" // between the two questions
-	}
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	return strings.Join([]string{c.ID, c.State.StartedAt, time.Duration(c.State.Pid).String(), time.Duration(c.RestartCount).String(), c.State.Status}, " ")
-}
-
-func (l *life) untouched() {
-	l.t.Helper()
-	if now := l.seen(); now != l.container {
-		l.t.Fatalf("the container was touched: it is\n%s\nand was\n%s", now, l.container)
-	}
-}
-
-// settings are those of the stack's one agent, for a machine that has a place of its own for them.
-func settings(t *testing.T, s *local.Stack) string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(s.Agent(1).Dir, "env"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(string(text)), "\n"), func(line string) bool {
-		return strings.HasPrefix(line, "LONGSHORE_DATA_DIR=") || strings.HasPrefix(line, "DOCKER_HOST=")
-	})
-	// The address of the endpoint is on the network, which is not the machine's own.
-	return "# A person wrote this.\nLONGSHORE_TASK_ENDPOINT=off\n" + strings.Join(lines, "\n") + "\n"
 }

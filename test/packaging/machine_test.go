@@ -8,7 +8,6 @@ import (
 	"context"
 	_ "embed"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -233,7 +232,7 @@ func dockerSocket(t *testing.T) string {
 	}
 	file, ok := strings.CutPrefix(host, "unix://")
 	if !ok {
-		t.Fatal(fmt.Sprintf("DOCKER_HOST=%s: a machine can be given an engine by its socket alone (unix://…)", host))
+		t.Fatalf("DOCKER_HOST=%s: a machine can be given an engine by its socket alone (unix://…)", host)
 	}
 	return file
 }
