@@ -182,8 +182,8 @@ func (s *session) queueCommand() *cobra.Command {
 		Use: "queue", Short: "Show who waits for room, for what, how long and why",
 		Long: `Lists the tasks that wait, in the order in which they came, with the reason that
 the last pass of admission found: RESOURCE:CPU, RESOURCE:MEMORY, RESOURCE:PORTS,
-RESOURCE:GPU, ATTRIBUTE, AGENT (no instance takes work) and so on, as ECS names
-them. The priority shown is the task's own and what waiting has added to it, one
+RESOURCE:GPU, RESOURCE:DISK, ATTRIBUTE, AGENT (no instance takes work) and so on,
+as ECS names them. The priority shown is the task's own and what waiting has added to it, one
 a minute.`,
 		Example: `  longshore queue
   longshore queue --by-shape

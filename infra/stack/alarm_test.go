@@ -108,7 +108,7 @@ func TestAlarms_WatchWhatExists(t *testing.T) {
 		watched[key] = append(watched[key], p["MetricName"].(string))
 	}
 	want := map[string][]string{
-		"Longshore Stack Longshore": {"AutoScalingFaults", "BrakeEngaged", "DuplicateIdentities", "FencedInstances", "GuardBlackout",
+		"Longshore Stack Longshore": {"AutoScalingFaults", "BrakeEngaged", "DuplicateIdentities", "FencedInstances", "FullInstances", "GuardBlackout",
 			"LedgerDifferences", "LostProbes", "MissedScheduledRuns", "OldestWaitingSeconds", "RefusedRegistrations", "RefusedSenders", "SuspectInstances", "UndecodableMessages", "UnknownContainers"},
 	}
 	for _, q := range []string{"AdmissionQueue", "ReportsQueue", "HeartbeatsQueue", "ServicesQueue"} {

@@ -140,6 +140,11 @@ func (s *Stack) ownAlarms() []alarm.Alarm {
 		Metric:    state("FencedInstances"),
 		Threshold: 1, Of: 15, Periods: 15,
 	}, {
+		Name:      "instances-full",
+		Says:      "The disk of an instance has been full for fifteen minutes: it gets no work.",
+		Metric:    state("FullInstances"),
+		Threshold: 1, Of: 15, Periods: 15,
+	}, {
 		Name:      "containers-unknown",
 		Says:      "An instance runs a container that nobody here knows; it is left running and keeps its instance fenced.",
 		Metric:    state("UnknownContainers"),

@@ -77,7 +77,7 @@ func (s *Stack) waitingGraphs() []dashboard.Graph {
 func (s *Stack) instanceGraphs() []dashboard.Graph {
 	return []dashboard.Graph{
 		{Title: "Instances by stage", Columns: 8, Stacked: true, Metrics: s.own(measure.ConnectedInstances, measure.SuspectInstances, measure.FencedInstances, measure.LostInstances)},
-		{Title: "Late, reaped, and flapping", Columns: 8, Metrics: s.own(measure.SuspectInstances, measure.ReapedInstances, measure.FlappingInstances)},
+		{Title: "Late, reaped, flapping, and full", Columns: 8, Metrics: s.own(measure.SuspectInstances, measure.ReapedInstances, measure.FlappingInstances, measure.FullInstances)},
 		{Title: "What holds reaping back", Columns: 8, Metrics: s.own(measure.BrakeEngaged, measure.GuardBlackout, measure.LostProbes)},
 		{Title: "Refused, and not what they say they are", Columns: 8, Metrics: s.own(measure.RefusedSenders, measure.RefusedRegistrations, measure.DuplicateIdentities, measure.UnknownSenders)},
 		{Title: "Containers that nobody knows, and what Auto Scaling did not take", Columns: 8, Metrics: s.own(measure.UnknownContainers, measure.AutoScalingFaults)},

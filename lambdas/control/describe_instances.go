@@ -30,7 +30,7 @@ func (v *InstanceView) Lost() bool {
 // a lost one keeps, and of one that is drained how far that is.
 func (v *InstanceView) StatusReason() string {
 	var all []string
-	for _, what := range []string{v.unfit(), v.keeps(), v.flaps(), v.drainProgress()} {
+	for _, what := range []string{v.unfit(), v.full(), v.keeps(), v.flaps(), v.drainProgress()} {
 		if what != "" {
 			all = append(all, what)
 		}
@@ -51,6 +51,14 @@ func (v *InstanceView) keeps() string {
 		return fmt.Sprintf("%d tasks are kept for its return", v.Ledger.kept())
 	}
 	return ""
+}
+
+// full says why the host has no room for a task more, as its agent says.
+func (v *InstanceView) full() string {
+	if v.Lease.NoRoom.IsZero() || v.Lost() || v.Ledger.Status == Inactive {
+		return ""
+	}
+	return because("NO_ROOM since "+v.Lease.NoRoom.UTC().Format(time.RFC3339), v.Lease.NoRoomWhy)
 }
 
 func (v *InstanceView) unfit() string {

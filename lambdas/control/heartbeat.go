@@ -154,7 +154,7 @@ func (c *Control) attend(ctx context.Context, b Beat, lease *Lease) error {
 
 // differs says whether a beat shows anything that its lease does not.
 func differs(m *wire.Heartbeat, lease *Lease) bool {
-	return m.Epoch != lease.Epoch || lease.Stage != StageConnected || (m.Docker == wire.DockerOK) != lease.Impaired.IsZero() ||
+	return m.Epoch != lease.Epoch || lease.Stage != StageConnected || (m.Docker == wire.DockerOK) != lease.Impaired.IsZero() || (m.NoRoom == "") != lease.NoRoom.IsZero() ||
 		m.N <= lease.N || latest(lease.Sessions) != m.Session || noticeText(m.Notice) != lease.Notice || inventoryHash(m.Inventory) != lease.Inventory || m.UnknownLabels > 0
 }
 
@@ -235,7 +235,7 @@ func (v *visit) settle(ctx context.Context) error {
 		if changedLease(lease, *v.lease) {
 			w.put(v.lease)
 		}
-		if ledger.Connected != v.ledger.Connected || ledger.Epoch != v.ledger.Epoch || ledger.Cause != v.ledger.Cause || ledger.EndCause != v.ledger.EndCause || ledger.Leaving != v.ledger.Leaving {
+		if ledger.Connected != v.ledger.Connected || ledger.Epoch != v.ledger.Epoch || ledger.Cause != v.ledger.Cause || ledger.EndCause != v.ledger.EndCause || ledger.Leaving != v.ledger.Leaving || ledger.NoRoom != v.ledger.NoRoom {
 			w.put(v.ledger)
 		}
 		if len(w.order) == 0 {
@@ -248,7 +248,7 @@ func (v *visit) settle(ctx context.Context) error {
 
 func changedLease(a, b Lease) bool {
 	return a.Stage != b.Stage || a.StageReason != b.StageReason || a.Epoch != b.Epoch || !a.Impaired.Equal(b.Impaired) || a.ImpairedWhy != b.ImpairedWhy ||
-		a.Every != b.Every || a.Alternations != b.Alternations || !a.AlternatedAt.Equal(b.AlternatedAt) || a.Notice != b.Notice || a.Draining != b.Draining || !slices.Equal(a.Sessions, b.Sessions)
+		a.Every != b.Every || a.Alternations != b.Alternations || !a.AlternatedAt.Equal(b.AlternatedAt) || a.Notice != b.Notice || !a.NoRoom.Equal(b.NoRoom) || a.NoRoomWhy != b.NoRoomWhy || a.Draining != b.Draining || !slices.Equal(a.Sessions, b.Sessions)
 }
 
 // change is what the beat does to lease and ledger before its inventory is read.
@@ -264,6 +264,7 @@ func (v *visit) change() {
 		l.returned(lease, v.now)
 	}
 	v.notice()
+	v.room()
 	if m.Docker != wire.DockerOK && lease.Impaired.IsZero() {
 		lease.Impaired, lease.ImpairedWhy = v.beat.Sender.SentAt, cut(m.DockerReason, 128)
 	}
@@ -280,6 +281,20 @@ func (v *visit) change() {
 		setStage(lease, StageConnected, "", v.now)
 		l.Connected, v.woken = true, true
 	}
+}
+
+// room takes in whether the host has room. One without is given nothing; it stays
+// connected, and its tasks count: that its disk is full ends nothing.
+func (v *visit) room() {
+	why, l, lease := v.m.NoRoom, v.ledger, v.lease
+	switch {
+	case why == "":
+		v.woken = v.woken || l.NoRoom && l.serves()
+		lease.NoRoom, lease.NoRoomWhy = time.Time{}, ""
+	case lease.NoRoom.IsZero():
+		lease.NoRoom, lease.NoRoomWhy = v.beat.Sender.SentAt, cut(why, 256)
+	}
+	l.NoRoom = why != ""
 }
 
 // disconnect takes an instance out of placement until an inventory finds it

@@ -77,10 +77,10 @@ func instanceChanged(a, b *Instance) bool {
 		a.AgentHash != b.AgentHash || a.DockerVersion != b.DockerVersion || !a.RegisteredAt.Equal(b.RegisteredAt) || !maps.Equal(a.Attributes, b.Attributes) || !maps.Equal(a.Custom, b.Custom)
 }
 
-// ledgerChanged: its status, whether its agent is connected, what it has and what
+// ledgerChanged: its status, whether its agent is connected and its host has room, what it has and what
 // remains; and its epoch, as a raise is how an instance is lost and comes back.
 func ledgerChanged(a, b *Ledger) bool {
-	return a.Status != b.Status || a.Connected != b.Connected || a.Epoch != b.Epoch || !sameHeld(a.Registered, b.Registered) || !sameHeld(a.Held, b.Held)
+	return a.Status != b.Status || a.Connected != b.Connected || a.Epoch != b.Epoch || a.NoRoom != b.NoRoom || !sameHeld(a.Registered, b.Registered) || !sameHeld(a.Held, b.Held)
 }
 
 func sameHeld(a, b Held) bool {

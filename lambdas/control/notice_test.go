@@ -29,7 +29,7 @@ var told = map[Kind]map[string]bool{
 		"Custom": true, "Foreign": false, "ID": false, "Version": false, "Identity": false, "Incarnation": false, "Replacing": false, "Tags": false, "WireVersions": false, "GoneAt": false, "ExpiresAt": false,
 	},
 	LedgerKind: {
-		"Status": true, "Connected": true, "Epoch": true, "Registered": true, "Held": true,
+		"Status": true, "Connected": true, "Epoch": true, "Registered": true, "Held": true, "NoRoom": true,
 		// Open follows Held; what is stale is closed with it.
 		"ID": false, "Version": false, "Cluster": false, "SinceEpoch": false, "Stale": false, "Open": false, "Cause": false, "RaisedAt": false,
 		"EndCause": false, "LostBy": false, "Leaving": false, "Refusals": false, "DrainingSince": false, "KeptUntil": false, "ExpiresAt": false,

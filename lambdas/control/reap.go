@@ -292,12 +292,16 @@ func (r *reaping) measure() {
 	count("LostInstances", float64(stages[StageLost]))
 	count("FencedInstances", float64(stages[StageFenced]))
 	count("ReapedInstances", float64(r.marked))
-	flapping := 0.0
+	flapping, full := 0.0, 0.0
 	for _, l := range r.scan.Leases {
 		if l.flaps(r.now) {
 			flapping++
 		}
+		if !l.NoRoom.IsZero() && l.Stage != StageLost {
+			full++
+		}
 	}
+	count("FullInstances", full)
 	count("FlappingInstances", flapping)
 	engaged := 0.0
 	for _, b := range r.scan.Brakes {

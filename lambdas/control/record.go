@@ -195,7 +195,10 @@ type Ledger struct {
 	// DrainingSince is when it was set DRAINING: its deadline is counted from then.
 	DrainingSince time.Time `json:"drainingSince,omitzero"`
 	// Leaving is what is known of the coming end of its host, nil for nothing.
-	Leaving    *Leaving  `json:"leaving,omitempty"`
+	Leaving *Leaving `json:"leaving,omitempty"`
+	// NoRoom says that its host's disk is full: it is given nothing, and what runs
+	// there goes on and counts.
+	NoRoom     bool      `json:"noRoom,omitempty"`
 	Registered Held      `json:"registered"` // TCP and UDP hold the reserved ports
 	Held       Held      `json:"held"`
 	Refusals   []Refusal `json:"refusals,omitempty"` // ≤ 16, newest last
@@ -247,6 +250,10 @@ type Lease struct {
 	StageReason  string        `json:"stageReason,omitempty"`
 	Impaired     time.Time     `json:"impaired,omitzero"`
 	ImpairedWhy  string        `json:"impairedWhy,omitempty"`
+	// NoRoom is since when its agent has said that the host has no room for a task
+	// more, and NoRoomWhy what it says; the ledger is told the same.
+	NoRoom    time.Time `json:"noRoom,omitzero"`
+	NoRoomWhy string    `json:"noRoomWhy,omitempty"`
 	// Draining says that the ledger is DRAINING or holds a termination, for the
 	// reaper to find those in the scan it makes anyway; nothing rests on it.
 	Draining bool `json:"draining,omitempty"`

@@ -198,6 +198,7 @@ func (r *registration) incarnate() {
 	l.Incarnation, l.N, l.Inventory = r.m.Incarnation, 0, ""
 	l.Session, l.PrevSession, l.Sessions = r.m.Session, "", []string{r.m.Session}
 	l.Alternations, l.AlternatedAt = 0, time.Time{}
+	r.ledger.NoRoom, l.NoRoom, l.NoRoomWhy = false, time.Time{}, ""
 	l.Impaired, l.ImpairedWhy, l.ExpiresAt, l.CordonedUntil = time.Time{}, "", time.Time{}, time.Time{}
 }
 

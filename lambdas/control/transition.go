@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/longshore-run/longshore/lambdas/internal/placement"
 	"github.com/longshore-run/longshore/shared/task"
 )
 
@@ -31,10 +32,18 @@ func waitingFor(t *Task) Waiting {
 
 // admissible says why the ledger takes no work, or "" (I2, I7): in ECS's words.
 func admissible(l *Ledger) string {
-	if l.Version == 0 || l.Status != Active || !l.Connected || l.Stale != 0 {
-		return "AGENT"
+	switch {
+	case !l.serves():
+		return placement.ReasonAgent
+	case l.NoRoom:
+		return placement.ReasonDisk
 	}
 	return ""
+}
+
+// serves says whether the instance would take work if it had room.
+func (l *Ledger) serves() bool {
+	return l.Version > 0 && l.Status == Active && l.Connected && l.Stale == 0
 }
 
 // Free is what a ledger has left to give; ports are those taken.

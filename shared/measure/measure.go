@@ -29,6 +29,7 @@ const (
 	FencedInstances    = "FencedInstances"
 	ReapedInstances    = "ReapedInstances"
 	FlappingInstances  = "FlappingInstances" // LOST again and again within a day
+	FullInstances      = "FullInstances"     // without room for a task more, as their disks are full
 	BrakeEngaged       = "BrakeEngaged"
 	GuardBlackout      = "GuardBlackout"
 	LostProbes         = "LostProbes"
@@ -82,6 +83,7 @@ func All() []Metric {
 		{FencedInstances, State, true, false},
 		{ReapedInstances, Count, true, false},
 		{FlappingInstances, State, true, false},
+		{FullInstances, State, true, false},
 		{BrakeEngaged, State, true, false},
 		{GuardBlackout, State, true, false},
 		{LostProbes, State, true, false},

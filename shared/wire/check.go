@@ -213,6 +213,7 @@ func (c *checker) heartbeat(m *Heartbeat) {
 	c.epoch(m.Epoch)
 	c.that(m.Docker == DockerOK || m.Docker == DockerImpaired, "docker", "%.32q is not OK or IMPAIRED", m.Docker)
 	c.text("dockerReason", m.DockerReason, MaxReason)
+	c.text("noRoom", m.NoRoom, MaxReason)
 	c.that(m.UnknownLabels >= 0 && m.UnknownLabels < 1<<30, "unknown", "must not be negative")
 	if n := m.Notice; n != nil {
 		c.that(n.Kind == NoticeSpot || n.Kind == NoticeAutoScaling || n.Kind == NoticeRebalance, "notice.kind", "%.32q is not spot, autoscaling or rebalance", n.Kind)

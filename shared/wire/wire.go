@@ -158,6 +158,9 @@ type Heartbeat struct {
 	// Notice says that the host is about to be taken away; absent: nothing is known
 	// to come. The beat sent last counts.
 	Notice *Notice `json:"notice,omitempty"`
+	// NoRoom is why the host has no room for a task more though its engine works, as
+	// its disk is full; absent: it has. What runs there is not touched by it.
+	NoRoom string `json:"noRoom,omitempty"`
 }
 
 // Notice is what a host's metadata says of its end.

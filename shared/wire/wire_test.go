@@ -67,6 +67,8 @@ func grown() map[string]wire.Message {
 			Notice: &wire.Notice{Kind: wire.NoticeSpot, Action: "terminate", At: at}},
 		"heartbeat.gpus.v1.json": &wire.Heartbeat{Header: header(wire.HeartbeatType), Origin: from, Session: "s-1", Epoch: 1767323045, Docker: wire.DockerOK,
 			Inventory: []wire.Entry{{Task: job, Attempt: 2, Epoch: 1767323045, Phase: wire.PhaseRunning, GPUs: []string{"GPU-0"}}}},
+		"heartbeat.room.v1.json": &wire.Heartbeat{Header: header(wire.HeartbeatType), Origin: from, Session: "s-1", Epoch: 1767323045, Docker: wire.DockerOK, Inventory: []wire.Entry{},
+			NoRoom: "no room for images: the disk of /var/lib/docker is 97 % full"},
 		"report.health.v1.json": &wire.Report{Header: header(wire.ReportType), Origin: from, Snapshot: wire.Snapshot{Task: job, Attempt: 2, Epoch: 1767323045, Status: task.Running,
 			Health:     task.Unhealthy,
 			Containers: []task.Container{{Name: "main", Status: task.ContainerRunning, Health: task.Unhealthy}, {Name: "db", Status: task.ContainerRunning, Health: task.Healthy}}}},

@@ -111,6 +111,8 @@ func healthOf(v *control.InstanceView) *healthShape {
 		status = "INSUFFICIENT_DATA"
 	case !v.Lease.Impaired.IsZero():
 		status, since = "IMPAIRED", v.Lease.Impaired
+	case !v.Lease.NoRoom.IsZero(): // it can not start what it would have to pull
+		status, since = "IMPAIRED", v.Lease.NoRoom
 	}
 	return &healthShape{status, []healthDetail{{"CONTAINER_RUNTIME", status, instant(v.Lease.Sent), instant(since)}}}
 }

@@ -122,6 +122,7 @@ const (
 	ReasonMemory     = "RESOURCE:MEMORY"
 	ReasonGPU        = "RESOURCE:GPU"
 	ReasonPorts      = "RESOURCE:PORTS"
+	ReasonDisk       = "RESOURCE:DISK" // its host's disk is full
 	ReasonEarmark    = "RESERVED" // its room is kept for a task that has starved
 	ReasonRefused    = "REFUSED"  // the instance that has room refused it lately
 	ReasonInternal   = "INTERNAL"
@@ -279,7 +280,7 @@ func (p *plan) kept(h *host, t *Task) bool {
 
 // nearness ranks reasons: the one that says most about what would help wins.
 var nearness = map[string]int{
-	ReasonAgent: 0, ReasonAttribute: 1, ReasonGPU: 2, ReasonDistinct: 3, ReasonMemory: 4, ReasonCPU: 5, ReasonPorts: 6, ReasonEarmark: 7, ReasonRefused: 8,
+	ReasonAgent: 0, ReasonAttribute: 1, ReasonDisk: 2, ReasonGPU: 3, ReasonDistinct: 4, ReasonMemory: 5, ReasonCPU: 6, ReasonPorts: 7, ReasonEarmark: 8, ReasonRefused: 9,
 }
 
 func nearer(a, b string) string {
