@@ -101,7 +101,7 @@ var walls = []wall{
 		why: "a main wires adapters to use cases; the agent's side is another program",
 	},
 	{
-		room: "edgeagent/agent", allow: []room{"std", "shared/...", "edgeagent/internal/supervise/..."},
+		room: "edgeagent/agent", allow: []room{"std", "shared/...", "edgeagent/internal/supervise/...", "edgeagent/internal/eviction"},
 		deny:  []room{"os/...", "net/http/...", "syscall/..."},
 		tests: join(testTools, []room{"edgeagent/agent/..."}),
 		why:   "the front door is plain Go: it declares Engine, Inbox, Outbox and Journal, adapters import it",
@@ -116,7 +116,11 @@ var walls = []wall{
 		why:  "supervise decides and drives; it knows no engine, no queue and no disk",
 	},
 	{
-		room: "edgeagent/internal/dockerengine/...", allow: join(docker, []room{"std", "shared/...", "edgeagent/agent"}),
+		room: "edgeagent/internal/eviction", allow: []room{"std"}, tests: testTools, deny: outside,
+		why: "eviction decides from its arguments alone",
+	},
+	{
+		room: "edgeagent/internal/dockerengine/...", allow: join(docker, []room{"std", "shared/...", "edgeagent/agent", "golang.org/x/sync/semaphore"}),
 		tests: join(testTools, []room{"edgeagent/agent/..."}),
 		why:   "the only importer of the Docker client that ships",
 	},

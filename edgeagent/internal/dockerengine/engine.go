@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/docker/docker/client"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/longshore-run/longshore/edgeagent/agent"
 	"github.com/longshore-run/longshore/shared/fault"
@@ -36,11 +38,20 @@ type Engine struct {
 	digests map[imageKey]string
 	pulled  map[string]bool
 	flights map[want]*flight
-	readers map[reader]bool // who has pulled what in this life
-	private map[string]bool // images that were pulled with a login in this life
+	readers map[reader]bool   // who has pulled what in this life
+	private map[string]bool   // images that were pulled with a login in this life
+	said    map[string]string // the digest that a tag's last pull came to
+	brought []agent.Pulled    // by pulls, until it is asked for
+	roots   []string          // where the engine keeps its images, once known
+
+	places          *semaphore.Weighted // of pulls that go on at once, in the order of asking
+	pulling, queued atomic.Int64
 }
 
-var _ agent.Engine = (*Engine)(nil)
+var (
+	_ agent.Engine     = (*Engine)(nil)
+	_ agent.ImageStore = (*Engine)(nil)
+)
 
 // Option changes how an Engine works.
 type Option func(*Engine)
@@ -74,6 +85,7 @@ func New(host, instanceID, cluster string, options ...Option) (*Engine, error) {
 		flights: map[want]*flight{},
 		readers: map[reader]bool{},
 		private: map[string]bool{},
+		said:    map[string]string{},
 	}
 	for _, o := range options {
 		o(e)
@@ -81,6 +93,7 @@ func New(host, instanceID, cluster string, options ...Option) (*Engine, error) {
 	if !e.policy.known() {
 		return nil, fault.New(fault.Invalid, "make engine: pull policy %q; allowed: default, always, once, prefer-cached", e.policy)
 	}
+	e.places = semaphore.NewWeighted(int64(max(1, e.limits.Pulls)))
 	api, err := e.dial()
 	if err != nil {
 		return nil, fault.Wrap(fault.Invalid, err, "make engine: host %q", host)

@@ -100,7 +100,16 @@ func refuse(ctx context.Context, verb, name string, err error) error {
 		!slices.ContainsFunc(passing, func(sign string) bool { return strings.Contains(err.Error(), sign) }) {
 		kind = fault.Invalid
 	}
-	return &fault.Error{Kind: kind, Code: lack(err), Message: name, Cause: err}
+	return &fault.Error{Kind: kind, Code: lack(err), Message: name, Cause: full(err)}
+}
+
+// full marks an error that says that a disk is full.
+func full(err error) error {
+	text := strings.ToLower(err.Error())
+	if strings.Contains(text, "no space left on device") || strings.Contains(text, "disk quota exceeded") {
+		return &agent.NoRoom{Cause: err}
+	}
+	return err
 }
 
 // lacking are signs that the host lacks what the control plane thought it has,

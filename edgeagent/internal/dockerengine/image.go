@@ -112,9 +112,12 @@ func (e *Engine) held(ctx context.Context, ref string) (digest string, present b
 		if err != nil {
 			return err
 		}
-		digest, present = chooseDigest(i.ID, ref, i.RepoDigests), true
 		e.mu.Lock()
 		defer e.mu.Unlock()
+		digest, present = chooseDigest(i.ID, ref, e.said[fullName(ref)], i.RepoDigests), true
+		if len(e.digests) >= maxDigests {
+			clear(e.digests)
+		}
 		e.digests[imageKey{i.ID, ref}] = digest
 		return nil
 	})
@@ -139,22 +142,43 @@ func (e *Engine) pulledBefore(ctx context.Context, ref string) (bool, error) {
 }
 
 // chooseDigest picks the digest an image has in the repository it is asked for
-// by; without one its id.
-func chooseDigest(id, ref string, digests []string) string {
+// by. It may have several there, as an index and what that leads to, or as one that
+// was pushed twice: then it is the one asked for, or the one that the tag's last pull
+// said. Without any it is the image's id.
+func chooseDigest(id, ref, said string, digests []string) string {
 	want, err := reference.ParseNormalizedNamed(ref)
 	if err != nil {
 		return id
 	}
+	if pinned, ok := want.(reference.Digested); ok {
+		said = pinned.Digest().String()
+	}
+	var found []string
 	for _, d := range digests {
 		have, err := reference.ParseNormalizedNamed(d)
 		if err != nil || have.Name() != want.Name() {
 			continue
 		}
 		if digested, ok := have.(reference.Digested); ok {
-			return digested.Digest().String()
+			found = append(found, digested.Digest().String())
 		}
 	}
-	return id
+	switch {
+	case len(found) == 0:
+		return id
+	case slices.Contains(found, said):
+		return said
+	}
+	return found[0]
+}
+
+// fullName is a reference with all that may be left out.
+func fullName(ref string) string {
+	named, err := reference.ParseNormalizedNamed(ref)
+	if err != nil {
+		return ref
+	}
+	return reference.TagNameOnly(named).String()
 }
 
 // maxDigests bounds the memory of digests; past it they are looked up again.
@@ -174,9 +198,9 @@ func (e *Engine) digest(ctx context.Context, api *client.Client, id, ref string)
 	if err != nil {
 		return id
 	}
-	found := chooseDigest(id, ref, i.RepoDigests)
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	found := chooseDigest(id, ref, e.said[fullName(ref)], i.RepoDigests)
 	if len(e.digests) >= maxDigests {
 		clear(e.digests)
 	}

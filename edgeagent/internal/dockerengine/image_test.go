@@ -258,20 +258,6 @@ func TestImage_APullThatNobodyWaitsForEnds(t *testing.T) {
 	}
 }
 
-func TestChooseDigest_IsThatOfTheRepositoryAskedFor(t *testing.T) {
-	for ref, want := range map[string]string{
-		"busybox":                        digestA,
-		"docker.io/library/busybox:1.36": digestA,
-		"other:latest":                   digestB,
-		"third":                          "sha256:1d",
-		"NOT/valid":                      "sha256:1d",
-	} {
-		if got := chooseDigest("sha256:1d", ref, []string{"other@" + digestB, "busybox@" + digestA, "<none>@<none>"}); got != want {
-			t.Errorf("%s: %s, want %s", ref, got, want)
-		}
-	}
-}
-
 func TestProgress_HearsEveryMessageAndFindsTheError(t *testing.T) {
 	heard := 0
 	for text, want := range map[string]string{
@@ -282,7 +268,7 @@ func TestProgress_HearsEveryMessageAndFindsTheError(t *testing.T) {
 		`{"status":"a"}<html>`:                                                          "invalid character '<' looking for beginning of value",
 	} {
 		heard = 0
-		err := progress(strings.NewReader(text), func() { heard++ })
+		_, err := progress(strings.NewReader(text), func() { heard++ })
 		if (err == nil) != (want == "") || err != nil && err.Error() != want || heard == 0 {
 			t.Errorf("%s: %v after %d messages, want %q", text, err, heard, want)
 		}

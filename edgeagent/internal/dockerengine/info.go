@@ -35,6 +35,9 @@ func (e *Engine) Info(ctx context.Context) (agent.EngineInfo, error) {
 	if err != nil {
 		return agent.EngineInfo{}, err
 	}
+	e.mu.Lock()
+	e.roots = roots(info)
+	e.mu.Unlock()
 	return agent.EngineInfo{
 		Version:    info.ServerVersion,
 		CPUs:       info.NCPU,

@@ -15,7 +15,8 @@ type Limits struct {
 	Remove  time.Duration
 	Watch   time.Duration // to open the stream, not to read it
 
-	Pull        time.Duration // a whole pull, with its retries
+	Pulls       int           // at once; the others wait in the order in which they came
+	Pull        time.Duration // a whole pull with its retries, from its first turn on
 	PullSilence time.Duration // without a word about its progress
 	PullRetry   time.Duration // before the second try; doubled for each further one
 	PullTries   int           // where there is no image to fall back on
@@ -35,6 +36,7 @@ func DefaultLimits() Limits {
 		Remove:  5 * time.Minute,
 		Watch:   30 * time.Second,
 
+		Pulls:       4,
 		Pull:        2 * time.Hour,
 		PullSilence: time.Minute,
 		PullRetry:   time.Second,
