@@ -17,6 +17,7 @@ import (
 	"github.com/longshore-run/longshore/edgeagent/internal/awsprovider"
 	"github.com/longshore-run/longshore/edgeagent/internal/ecsconfig"
 	"github.com/longshore-run/longshore/edgeagent/internal/endpoint"
+	"github.com/longshore-run/longshore/edgeagent/internal/eviction"
 	"github.com/longshore-run/longshore/edgeagent/internal/hostnotice"
 	"github.com/longshore-run/longshore/edgeagent/internal/introspect"
 	"github.com/longshore-run/longshore/shared/setting"
@@ -133,6 +134,17 @@ func (c *settings) check() error {
 	faults = append(faults, c.checkEndpoint()...)
 	if _, err := awsprovider.ParseAuth(c.AuthType, c.AuthData); err != nil {
 		bad("LONGSHORE_ENGINE_AUTH_DATA", "cannot be used: %w", err)
+	}
+	if c.CleanupFloor >= c.CleanupCeiling {
+		bad("LONGSHORE_IMAGE_CLEANUP_FLOOR", "is %d: it must be less than LONGSHORE_IMAGE_CLEANUP_CEILING, which is %d", c.CleanupFloor, c.CleanupCeiling)
+	}
+	if c.NoRoom <= c.CleanupCeiling {
+		bad("LONGSHORE_IMAGE_NO_ROOM", "is %d: it must be more than LONGSHORE_IMAGE_CLEANUP_CEILING, which is %d", c.NoRoom, c.CleanupCeiling)
+	}
+	for _, pattern := range c.CleanupExclude {
+		if err := eviction.CheckPattern(pattern); err != nil {
+			bad("LONGSHORE_IMAGE_CLEANUP_EXCLUDE", "has %s", err.Error())
+		}
 	}
 	if !clusterName.MatchString(c.Cluster) {
 		bad("LONGSHORE_CLUSTER", "is %q: it must be 1 to 255 letters, digits, underscores and hyphens", c.Cluster)

@@ -148,6 +148,7 @@ func serveUntil(ctx context.Context, c settings, log *slog.Logger) error {
 
 	limits := dockerengine.DefaultLimits()
 	limits.Pull, limits.PullSilence = c.PullTimeout, c.PullSilence
+	limits.Pulls = c.Pulls
 	limits.Create, limits.Start = c.CreateTimeout, c.StartTimeout
 	engine, err := dockerengine.New(c.DockerHost, instance, c.Cluster,
 		dockerengine.WithPolicy(dockerengine.Policy(c.PullPolicy)), dockerengine.WithLimits(limits),
@@ -155,7 +156,7 @@ func serveUntil(ctx context.Context, c settings, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	book, how, err := journal.Open(c.DataDir, journal.Owner{Hardware: hardware(ctx, engine, log), Identity: identity}, newID, now())
+	book, how, err := journal.Open(c.DataDir, journal.Owner{Hardware: hardware(ctx, engine, log), Identity: identity}, newID, now(), journal.WithReserve(int64(c.ReserveMiB)<<20))
 	if err != nil {
 		return err
 	}
@@ -166,6 +167,9 @@ func serveUntil(ctx context.Context, c settings, log *slog.Logger) error {
 	if err != nil {
 		return errors.Join(err, book.Close(), engine.Close())
 	}
+	if how.Unreserved != "" {
+		log.Warn("no room is kept for the journal, should its disk be full", logkey.Reason, how.Unreserved)
+	}
 	var a *agent.Agent
 	server, err := newEndpoint(c, cloud.region, engine, cloud.roles, func(id string) (agent.Served, bool) { return a.Served(id) }, log)
 	if err != nil {
@@ -173,7 +177,7 @@ func serveUntil(ctx context.Context, c settings, log *slog.Logger) error {
 	}
 	config := agent.Config{
 		Setting: c.Agent, Identity: identity, Session: newID(), Version: version,
-		Engine: engine, Journal: book, Log: log, Now: now, Host: cloud.hostOf(c),
+		Engine: engine, Images: engine, Journal: book, Reserve: book, Log: log, Now: now, Host: cloud.hostOf(c),
 		Provider: awsprovider.New(cloud.calls, cloud.roles, auth, now),
 		Inbox:    sqsqueue.NewInbox(cloud.queues, c.CommandQueueNameStart+instance),
 		Outbox:   sqsqueue.NewOutbox(cloud.queues, c.ReportsQueueURL, c.HeartbeatsQueueURL),

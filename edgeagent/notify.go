@@ -61,6 +61,8 @@ func summary(l agent.Look) string {
 		return "deregistered: ends once what it has is stopped"
 	case !l.Docker.OK:
 		return "Docker is IMPAIRED: " + l.Docker.Why
+	case l.NoRoom != "":
+		return l.NoRoom
 	case !l.Registered:
 		return "not registered yet"
 	case !l.Commands.OK:

@@ -77,7 +77,7 @@ func ask(socket string) (l agent.Look, raw []byte, err error) {
 
 // well says whether the agent can do its work.
 func well(l agent.Look) bool {
-	return l.Registered && !l.Deregistered && l.Docker.OK && l.Commands.OK && l.Heartbeats.OK
+	return l.Registered && !l.Deregistered && l.NoRoom == "" && l.Docker.OK && l.Commands.OK && l.Heartbeats.OK
 }
 
 // show is status for people.
@@ -107,6 +107,12 @@ func show(to io.Writer, l agent.Look, now time.Time) error {
 	if h := l.MetadataBlock; h != nil {
 		line("instance metadata", "%s", health(*h, "containers on bridges are kept from it", "MAY BE REACHED by containers"))
 	}
+	if i := l.Images; i != nil {
+		line("images", "%s", images(*i, now))
+	}
+	if l.NoRoom != "" {
+		line("room", "NONE: %s", l.NoRoom)
+	}
 	open, waiting := 0, 0
 	for _, t := range l.Tasks {
 		switch {
@@ -131,6 +137,28 @@ func show(to io.Writer, l agent.Look, now time.Time) error {
 		fmt.Fprintf(w, "%s\t%d\t%s:%d\t%s\t%s\t%s\t%s\n", t.ID, t.Attempt, t.Family, t.Revision, last, t.Desired, cmp.Or(string(t.Health), "-"), cmp.Or(t.Refused, t.Reason, "-"))
 	}
 	return w.Flush()
+}
+
+// images says how the engine's images and their disk are.
+func images(i agent.ImagesLook, now time.Time) string {
+	text := fmt.Sprintf("%d, %d of them pulled here", i.Known, i.Tracked)
+	if i.DiskWhy == "" {
+		text += fmt.Sprintf("; disk %.0f %% full, %d MiB free", i.DiskUsed, i.DiskFreeMiB)
+	} else {
+		text += "; disk unknown: " + i.DiskWhy
+	}
+	switch {
+	case i.Cleanup == "off":
+		text += "; not cleaned up"
+	case i.CleanedAt.IsZero():
+		text += "; nothing to clean up yet"
+	default:
+		text += fmt.Sprintf("; cleaned up %s ago, %d removed and %d MiB freed since the start", now.Sub(i.CleanedAt).Round(time.Second), i.Removed, i.FreedBytes>>20)
+	}
+	if i.PullsRunning+i.PullsWaiting > 0 {
+		text += fmt.Sprintf("; %d pulls go on, %d wait", i.PullsRunning, i.PullsWaiting)
+	}
+	return text
 }
 
 // counted says how many tasks there are of each sort; a sort without any is left out.

@@ -74,6 +74,24 @@ func TestStatus_ShowsTheAgentAndExitsByHowItIs(t *testing.T) {
 		}
 	})
 	l.TaskEndpoint, l.MetadataBlock = &ok, &ok
+	l.NoRoom, l.Images = "no room for images", &agent.ImagesLook{Cleanup: "disk", Known: 7, Tracked: 5, DiskUsed: 96.4, DiskFreeMiB: 300, CleanedAt: time.Now().Add(-time.Hour), Removed: 3, FreedBytes: 5 << 20, PullsRunning: 4, PullsWaiting: 2}
+	serve(l, func() {
+		code, out, _ := ask()
+		for _, part := range []string{"NONE: no room for images", "7, 5 of them pulled here; disk 96 % full, 300 MiB free; cleaned up 1h0m0s ago, 3 removed and 5 MiB freed since the start; 4 pulls go on, 2 wait"} {
+			if code != exitUnwell || !strings.Contains(out, part) {
+				t.Errorf("%d: %q is not in\n%s", code, part, out)
+			}
+		}
+	})
+	for want, i := range map[string]agent.ImagesLook{
+		"1, 0 of them pulled here; disk unknown: elsewhere; nothing to clean up yet": {Cleanup: "disk", Known: 1, DiskWhy: "elsewhere"},
+		"0, 0 of them pulled here; disk 0 % full, 0 MiB free; not cleaned up":        {Cleanup: "off"},
+	} {
+		if got := images(i, time.Now()); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	l.NoRoom = ""
 	l.Docker = agent.Health{Why: "the socket does not answer"}
 	serve(l, func() {
 		if code, out, _ := ask(); code != exitUnwell || !strings.Contains(out, "IMPAIRED: the socket does not answer") ||

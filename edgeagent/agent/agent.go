@@ -30,6 +30,10 @@ type Config struct {
 	Inbox   Inbox
 	Outbox  Outbox
 	Journal Journal
+	// Images is the engine's store of images; nil: it is left alone.
+	Images ImageStore
+	// Reserve is the journal's; nil: it has none.
+	Reserve Reserve
 	Log     *slog.Logger
 
 	// Taken says which of the host's ports something has; nil if that cannot be
@@ -57,9 +61,10 @@ type Agent struct {
 	Config
 	instance string
 	book     *book
+	room     *room
 
 	// Each loop sleeps on its signal.
-	reports, beats, registers, cleanups signal
+	reports, beats, registers, cleanups, rooms signal
 
 	asked    chan struct{} // closed when the host was asked for the first time
 	leave    context.Context
@@ -109,8 +114,8 @@ func New(c Config) (*Agent, error) {
 		return nil, err
 	}
 	a := &Agent{
-		Config: c, instance: wire.InstanceID(c.Identity), book: b,
-		reports: newSignal(), beats: newSignal(), registers: newSignal(), cleanups: newSignal(),
+		Config: c, instance: wire.InstanceID(c.Identity), book: b, room: newRoom(c.Setting),
+		reports: newSignal(), beats: newSignal(), registers: newSignal(), cleanups: newSignal(), rooms: newSignal(),
 		runners: map[string]*runner{}, held: map[string]holding{}, again: map[string]bool{},
 		terminal: make(chan struct{}), through: make(chan struct{}), asked: make(chan struct{}),
 	}
@@ -130,7 +135,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	a.leave = ctx
 	var loops sync.WaitGroup
 	late := a.lateness()
-	for _, loop := range []func(context.Context){a.watch, a.clean, a.heed} {
+	for _, loop := range []func(context.Context){a.watch, a.clean, a.heed, a.tend} {
 		loops.Go(func() { loop(ctx) })
 	}
 	for _, loop := range []func(context.Context){a.receive, a.register, a.report, a.beat} {
@@ -289,6 +294,7 @@ func (a *Agent) own(id string, r *runner) {
 		}
 		a.mu.Unlock()
 	}
+	a.unpinTask(id)
 	a.cleanups.ring()
 	a.retryHeld() // a newer attempt may wait for this one
 	a.checkEnd()

@@ -18,6 +18,7 @@ type book struct {
 	meta  Meta
 	tasks map[string]Record
 	tombs map[string]Record // apart, so that walks over what lives stay short
+	used  []ImageUse        // never changed, only replaced
 	since time.Time         // of meta.Clock
 }
 
@@ -26,7 +27,7 @@ func openBook(j Journal, now func() time.Time) (*book, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &book{journal: j, now: now, meta: s.Meta, since: now(), tasks: map[string]Record{}, tombs: map[string]Record{}}
+	b := &book{journal: j, now: now, meta: s.Meta, since: now(), used: s.Images, tasks: map[string]Record{}, tombs: map[string]Record{}}
 	for _, r := range s.Tasks {
 		b.shelve(r)
 	}
@@ -43,6 +44,7 @@ type page struct {
 	changed bool
 	put     map[string]Record
 	drop    map[string]bool
+	used    []ImageUse // nil: as it is
 }
 
 // update makes one journal transaction of what change does. If change returns
@@ -54,17 +56,20 @@ func (b *book) update(change func(p *page) error) error {
 	if err := change(p); err != nil {
 		return err
 	}
-	if !p.changed && len(p.put) == 0 && len(p.drop) == 0 {
+	if !p.changed && len(p.put) == 0 && len(p.drop) == 0 && p.used == nil {
 		return nil
 	}
 	p.meta.Clock = p.clock
-	c := Change{Meta: &p.meta, Put: slices.Collect(maps.Values(p.put)), Drop: slices.Collect(maps.Keys(p.drop))}
+	c := Change{Meta: &p.meta, Put: slices.Collect(maps.Values(p.put)), Drop: slices.Collect(maps.Keys(p.drop)), Images: p.used}
 	if err := b.journal.Commit(c); err != nil {
 		return err
 	}
 	b.meta, b.since = p.meta, p.now
 	for _, r := range p.put {
 		b.shelve(r)
+	}
+	if p.used != nil {
+		b.used = p.used
 	}
 	for id := range p.drop {
 		delete(b.tasks, id)

@@ -132,6 +132,7 @@ func (a *Agent) dueCleanups(failed map[string]time.Time, under map[string]bool) 
 
 // cleanUp removes what a task has left and keeps its end as a tombstone.
 func (a *Agent) cleanUp(ctx context.Context, r Record) error {
+	a.usedUntilNow(r)
 	for _, c := range r.State.Containers {
 		id := ContainerID{Task: r.ID(), Attempt: r.Attempt(), Container: c.Name}
 		if err := a.Engine.Remove(ctx, id); err != nil && !fault.Is(err, fault.NotFound) {

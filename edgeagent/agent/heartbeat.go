@@ -81,6 +81,7 @@ func (a *Agent) sendBeat(ctx context.Context) error {
 	}
 	m.UnknownLabels, m.Notice = a.unknown, a.notice
 	a.mu.Unlock()
+	m.NoRoom = clip(a.roomless())
 	if a.FreeDisk != nil {
 		m.FreeDiskMiB = a.FreeDisk()
 	}

@@ -29,8 +29,10 @@ type Look struct {
 	// TaskEndpoint is whether containers find their task's metadata and credentials,
 	// MetadataBlock whether they are kept from the instance metadata service; nil for
 	// what is switched off. The agent's main fills them in.
-	TaskEndpoint  *Health `json:"taskEndpoint,omitempty"`
-	MetadataBlock *Health `json:"instanceMetadataBlock,omitempty"`
+	TaskEndpoint  *Health     `json:"taskEndpoint,omitempty"`
+	MetadataBlock *Health     `json:"instanceMetadataBlock,omitempty"`
+	NoRoom        string      `json:"noRoom,omitempty"` // why this machine takes no more tasks
+	Images        *ImagesLook `json:"images,omitempty"`
 	// Held is how many commands cannot be judged yet, Tombstones how many tasks are
 	// remembered by their end alone.
 	Held       int        `json:"held"`
@@ -42,6 +44,21 @@ type Look struct {
 type Health struct {
 	OK  bool   `json:"ok"`
 	Why string `json:"why,omitempty"`
+}
+
+// ImagesLook is what is known of the engine's images and the disk that they are on.
+type ImagesLook struct {
+	Cleanup      string    `json:"cleanup"` // when they are cleaned up
+	Known        int       `json:"known"`
+	Tracked      int       `json:"tracked"`            // pulled by this agent
+	DiskUsed     float64   `json:"diskUsed"`           // percent
+	DiskFreeMiB  int64     `json:"diskFree"`           // MiB
+	DiskWhy      string    `json:"diskWhy,omitempty"`  // it is not known
+	CleanedAt    time.Time `json:"cleanedAt,omitzero"` // the last clean-up that had something to do
+	Removed      int       `json:"removed"`            // since this start
+	FreedBytes   int64     `json:"freed"`              // by that, bytes
+	PullsRunning int       `json:"pullsRunning"`
+	PullsWaiting int       `json:"pullsWaiting"`
 }
 
 // TaskLook is one task on this machine that is not cleaned up.
@@ -81,6 +98,7 @@ func (a *Agent) Look() Look {
 		}
 	})
 	slices.SortFunc(l.Tasks, func(x, y TaskLook) int { return cmp.Compare(x.ID, y.ID) })
+	l.NoRoom, l.Images = a.roomless(), a.imagesLook()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	l.Registered, l.Deregistered, l.Held = a.welcomed, a.ending, len(a.held)
@@ -88,6 +106,17 @@ func (a *Agent) Look() Look {
 	l.Commands, l.Heartbeats = healthOf(a.inbox), healthOf(a.unsent)
 	l.HeartbeatSent, l.Notice = a.sent, a.notice
 	return l
+}
+
+func (a *Agent) imagesLook() *ImagesLook {
+	if a.Images == nil {
+		return nil
+	}
+	a.room.mu.Lock()
+	l := a.room.look
+	a.room.mu.Unlock()
+	l.PullsRunning, l.PullsWaiting = a.Images.Pulls()
+	return &l
 }
 
 func healthOf(err error) Health {

@@ -25,7 +25,7 @@ const (
 func (a *Agent) assign(c Command, m *wire.Assign) (bool, error) {
 	log := a.Log.With(logkey.Task, m.Task, logkey.Attempt, m.Attempt, logkey.Epoch, m.Epoch)
 	recovered := a.isRecovered()
-	full, busy, ending := a.full(), a.owned(m.Task), a.isEnding()
+	full, busy, ending, spent := a.full(), a.owned(m.Task), a.isEnding(), a.spent()
 	var v verdict
 	var why string
 	err := a.book.update(func(p *page) error {
@@ -56,6 +56,9 @@ func (a *Agent) assign(c Command, m *wire.Assign) (bool, error) {
 			r = newRecord(m, a.Setting.StopTimeout)
 			if full && r.State.Refusal == nil {
 				r.refuse(m.Task, m.Attempt, "the agent has as many tasks as an inventory holds")
+			}
+			if spent != "" && r.State.Refusal == nil { // what is left is for the ends of those that are here
+				r.refuse(m.Task, m.Attempt, "no room for the journal: "+spent)
 			}
 			if r.State.Refusal != nil {
 				p.say(r)

@@ -47,8 +47,9 @@ type Journal interface {
 
 // State is all that a journal holds.
 type State struct {
-	Meta  Meta
-	Tasks map[string]Record
+	Meta   Meta
+	Tasks  map[string]Record
+	Images []ImageUse // those that this agent pulled
 }
 
 // Change is one journal transaction.
@@ -56,6 +57,8 @@ type Change struct {
 	Meta *Meta // nil: as it is
 	Put  []Record
 	Drop []string // tasks that are forgotten
+	// Images are all that are remembered from now on; nil: as they are.
+	Images []ImageUse
 }
 
 // Meta is what an agent knows of itself.

@@ -41,6 +41,7 @@ type rig struct {
 	host    agent.Host
 	// endpoint is where containers learn of their task; nil: it is off
 	endpoint agent.Endpoint
+	reserve  *agenttest.Reserve
 
 	provider agent.Provider
 
@@ -63,7 +64,7 @@ func newRig(t *testing.T) *rig {
 	t.Helper()
 	r := &rig{
 		t: t, engine: agenttest.NewEngine(), inbox: agenttest.NewInbox(), outbox: agenttest.NewOutbox(),
-		journal: agenttest.NewJournal("first", identity), epoch: 100, acks: true, logs: &logs{}, rand: func() float64 { return 0 },
+		journal: agenttest.NewJournal("first", identity), reserve: agenttest.NewReserve(), epoch: 100, acks: true, logs: &logs{}, rand: func() float64 { return 0 },
 	}
 	if err := setting.FromEnv(&r.setting, func(name string) (string, bool) {
 		v, ok := map[string]string{"LONGSHORE_REPORTS_QUEUE_URL": "r", "LONGSHORE_HEARTBEATS_QUEUE_URL": "h"}[name]
@@ -119,7 +120,7 @@ func (r *rig) begin() {
 	r.life = &agenttest.Life{OnCall: r.onCall}
 	a, err := agent.New(r.life.Config(agent.Config{
 		Setting: r.setting, Identity: identity, Session: fmt.Sprintf("session-%d", r.start), Version: "test",
-		Engine: r.spoil.On(r.engine), Inbox: r.inbox, Outbox: r.outbox, Journal: r.journal, Log: slog.New(slog.NewTextHandler(r.logs, nil)),
+		Engine: r.spoil.On(r.engine), Images: r.engine, Reserve: r.reserve, Inbox: r.inbox, Outbox: r.outbox, Journal: r.journal, Log: slog.New(slog.NewTextHandler(r.logs, nil)),
 		Taken: r.taken, Host: r.host, Endpoint: r.endpoint, Provider: r.provider, Rand: r.rand, Now: r.now, Turn: r.turn,
 	}))
 	if err != nil {

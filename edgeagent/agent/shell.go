@@ -66,7 +66,16 @@ func (s *shell) Image(ctx context.Context, container string) (string, error) {
 	if !ok {
 		return "", errNoDefinition
 	}
-	return s.image(ctx, c)
+	if err := s.a.pin(ctx, s.id(container), c.Image); err != nil {
+		return "", err
+	}
+	var digest string
+	err := s.a.withRoom(ctx, func() (err error) {
+		digest, err = s.image(ctx, c)
+		return err
+	})
+	s.a.keepPulled()
+	return digest, err
 }
 
 var errNoDefinition = fault.New(fault.Invalid, "the task's definition is not known here")
@@ -89,8 +98,15 @@ func (s *shell) Create(ctx context.Context, container string) (string, error) {
 	if err := s.values(ctx, &spec); err != nil {
 		return "", err
 	}
-	id, err := s.a.Engine.Create(ctx, spec)
-	return id, s.veiled(container, err)
+	var made string
+	err := s.a.withRoom(ctx, func() (err error) {
+		made, err = s.a.Engine.Create(ctx, spec)
+		return s.veiled(container, err)
+	})
+	if err == nil {
+		s.a.unpin(s.id(container))
+	}
+	return made, err
 }
 
 func (s *shell) Start(ctx context.Context, container string) error {

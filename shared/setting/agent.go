@@ -40,7 +40,25 @@ type Agent struct {
 	PullPolicy    string        `env:"LONGSHORE_IMAGE_PULL_BEHAVIOR" def:"default" one:"default|always|once|prefer-cached"`
 	PullTimeout   time.Duration `env:"LONGSHORE_IMAGE_PULL_TIMEOUT" def:"2h" min:"1s"`
 	PullSilence   time.Duration `env:"LONGSHORE_IMAGE_PULL_INACTIVITY_TIMEOUT" def:"1m" min:"1s"`
-	RecheckEach   time.Duration `env:"LONGSHORE_RECHECK_EVERY" def:"5m" min:"1s"`
+	// Pulls is how many go on at once: with one, whoever pulls something huge would
+	// hold up all others.
+	Pulls       int           `env:"LONGSHORE_IMAGE_PULLS" def:"4" min:"2" max:"64"`
+	RecheckEach time.Duration `env:"LONGSHORE_RECHECK_EVERY" def:"5m" min:"1s"`
+
+	// When images are cleaned up; the ceiling, floor and limit are percent of the disk
+	// that they are on.
+	Cleanup          string        `env:"LONGSHORE_IMAGE_CLEANUP" def:"disk" one:"disk|always|off"`
+	CleanupCeiling   int           `env:"LONGSHORE_IMAGE_CLEANUP_CEILING" def:"85" min:"1" max:"99"`
+	CleanupFloor     int           `env:"LONGSHORE_IMAGE_CLEANUP_FLOOR" def:"75" min:"0" max:"98"`
+	CleanupEvery     time.Duration `env:"LONGSHORE_IMAGE_CLEANUP_INTERVAL" def:"30m" min:"1m"`
+	CleanupAge       time.Duration `env:"LONGSHORE_IMAGE_CLEANUP_AGE" def:"1h" min:"1m"`
+	CleanupMost      int           `env:"LONGSHORE_IMAGE_CLEANUP_COUNT" def:"5" min:"1" max:"1000"`
+	CleanupExclude   []string      `env:"LONGSHORE_IMAGE_CLEANUP_EXCLUDE"`
+	CleanupUntracked bool          `env:"LONGSHORE_IMAGE_CLEANUP_UNTRACKED" def:"false"`
+	UntrackedAge     time.Duration `env:"LONGSHORE_IMAGE_CLEANUP_UNTRACKED_AGE" def:"1h" min:"1m"`
+	NoRoom           int           `env:"LONGSHORE_IMAGE_NO_ROOM" def:"95" min:"10" max:"100"`
+	// ReserveMiB is kept on the journal's disk for when that is full.
+	ReserveMiB int `env:"LONGSHORE_JOURNAL_RESERVE" def:"16" min:"0" max:"1024"`
 
 	// AuthType and AuthData are logins to registries, as ECS's agent has them.
 	AuthType string `env:"LONGSHORE_ENGINE_AUTH_TYPE" one:"dockercfg|docker"`

@@ -38,6 +38,7 @@ type Engine struct {
 	clock      func() time.Time
 	twist      func(agent.Seen) []agent.Seen
 	logins     []agent.Login
+	store
 }
 
 // Program is what a container does.
@@ -61,6 +62,7 @@ func NewEngine() *Engine {
 	return &Engine{
 		Facts:      agent.EngineInfo{Version: "99.0", CPUs: 4, MemoryMiB: 8192, Arch: "x86_64", OSType: "linux", HardwareID: "hardware"},
 		containers: map[agent.ContainerID]*box{}, streams: map[int]chan agent.Seen{}, starts: map[agent.ContainerID]int{},
+		store: newStore(),
 	}
 }
 
@@ -69,7 +71,7 @@ var errSilent = fault.New(fault.Unavailable, "the engine does not answer")
 
 func (e *Engine) call(ctx context.Context, verb string, id agent.ContainerID) error {
 	e.mu.Lock()
-	if verb != "observe" && verb != "ping" && verb != "list" && verb != "info" && verb != "watch" {
+	if verb != "observe" && verb != "ping" && verb != "list" && verb != "info" && verb != "watch" && verb != "images" && verb != "disk" {
 		e.calls = append(e.calls, fmt.Sprintf("%s %s/%s", verb, id.Task[:min(len(id.Task), 4)], id.Container))
 	}
 	dead, script := e.dead, e.Script
@@ -85,12 +87,17 @@ func (e *Engine) call(ctx context.Context, verb string, id agent.ContainerID) er
 	return fault.Wrap(fault.Unavailable, ctx.Err(), "%s", verb)
 }
 
-// Image finds every image, for everybody.
+// Image finds every image, if there is room for it, for everybody.
 func (e *Engine) Image(ctx context.Context, ref string, login agent.Login) (string, error) {
 	e.mu.Lock()
 	e.logins = append(e.logins, login)
 	e.mu.Unlock()
-	return "sha256:" + ref, e.call(ctx, "image", agent.ContainerID{Container: ref})
+	if err := e.call(ctx, "image", agent.ContainerID{Container: ref}); err != nil {
+		return "", err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return "sha256:" + ref, e.pull(ref)
 }
 
 // Create makes a container.
@@ -104,6 +111,9 @@ func (e *Engine) Create(ctx context.Context, spec agent.Spec) (string, error) {
 		return b.seen.RuntimeID, nil
 	}
 	c, _ := spec.Definition.Container(spec.Container)
+	if _, there := e.images["sha256:"+c.Image]; !there && c.Image != "" { // a pause container brings its own
+		return "", fault.New(fault.NotFound, "CannotCreateContainerError: no such image: %s", c.Image)
+	}
 	e.next++
 	labels := map[string]string{}
 	maps.Copy(labels, c.DockerLabels)

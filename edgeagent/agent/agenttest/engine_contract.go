@@ -44,6 +44,10 @@ func EngineContract(t *testing.T, newEngine func(instance string) agent.Engine, 
 		"RemoveTask_WithoutVolumesIsDone":                 removeTaskNothing,
 		"Info_SaysWhatTheHostIs":                          info,
 		"Calls_EndWithTheirContext":                       callsEnd,
+		"Store_ShowsAnImageThatAContainerNeeds":           storeShows,
+		"Store_WhatAContainerNeedsIsNotRemoved":           storeKeeps,
+		"Store_RemovingWhatIsNotThereIsDone":              storeNothing,
+		"Store_KnowsItsDisk":                              storeDisk,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -24,6 +24,7 @@ type shell struct {
 
 func newShell() *shell {
 	s := &shell{Engine: agenttest.NewEngine(), programs: map[agent.ContainerID]agenttest.Program{}}
+	s.Stock(agent.Image{ID: "sha256:" + fakeImage, Names: []string{fakeImage}}, false)
 	s.OnStart = func(id agent.ContainerID) agenttest.Program {
 		s.mu.Lock()
 		defer s.mu.Unlock()

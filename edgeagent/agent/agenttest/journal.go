@@ -18,6 +18,7 @@ type Journal struct {
 	mu      sync.Mutex
 	meta    []byte
 	tasks   map[string][]byte
+	images  []byte
 	commits int
 }
 
@@ -48,6 +49,9 @@ func (j *Journal) Load() (agent.State, error) {
 	defer j.mu.Unlock()
 	s := agent.State{Tasks: map[string]agent.Record{}}
 	decode(j.meta, &s.Meta)
+	if j.images != nil {
+		decode(j.images, &s.Images)
+	}
 	for id, b := range j.tasks {
 		var r agent.Record
 		decode(b, &r)
@@ -69,6 +73,9 @@ func (j *Journal) Commit(c agent.Change) error {
 	}
 	for _, r := range c.Put {
 		j.tasks[r.ID()] = encode(r)
+	}
+	if c.Images != nil {
+		j.images = encode(c.Images)
 	}
 	for _, id := range c.Drop {
 		delete(j.tasks, id)

@@ -63,6 +63,9 @@ func (l *Life) do(what string, call func() error) error {
 // Config gives everything outside of c to this life.
 func (l *Life) Config(c agent.Config) agent.Config {
 	c.Engine = lifeEngine{c.Engine, l}
+	if c.Images != nil {
+		c.Images = lifeImages{c.Images, l}
+	}
 	c.Inbox = lifeInbox{c.Inbox, l}
 	c.Outbox = lifeOutbox{c.Outbox, l}
 	c.Journal = lifeJournal{c.Journal, l}
@@ -118,6 +121,15 @@ func (q lifeInbox) Delete(ctx context.Context, receipts []string) error {
 		return nil
 	}
 	return q.life.do("delete commands", func() error { return q.Inbox.Delete(ctx, receipts) })
+}
+
+type lifeImages struct {
+	agent.ImageStore
+	life *Life
+}
+
+func (s lifeImages) RemoveImage(ctx context.Context, i agent.Image) error {
+	return s.life.do("remove image", func() error { return s.ImageStore.RemoveImage(ctx, i) })
 }
 
 type lifeEngine struct {

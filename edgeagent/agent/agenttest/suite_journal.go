@@ -66,6 +66,10 @@ func JournalSuite(t *testing.T, open func(t *testing.T) (reopen func() agent.Jou
 				c.Put = append(c.Put, r)
 				want.Tasks[r.ID()] = r
 			}
+			if n%4 == 0 {
+				c.Images = []agent.ImageUse{{ID: fmt.Sprint(n), Refs: []string{"busybox:1"}, Needed: time.Duration(n)}}
+				want.Images = c.Images
+			}
 			if n > 0 {
 				id := record(n + 99).State.ID
 				c.Drop = append(c.Drop, id)

@@ -38,6 +38,27 @@ func TestTranslate_ReadsWhatMeansTheSame(t *testing.T) {
 	}
 }
 
+func TestTranslate_ReadsWhatECSSaysOfImages(t *testing.T) {
+	got, warnings, err := ecsconfig.Translate(map[string]string{
+		"ECS_DISABLE_IMAGE_CLEANUP": "true", "ECS_IMAGE_CLEANUP_INTERVAL": "10m", "ECS_IMAGE_MINIMUM_CLEANUP_AGE": "2h", "NON_ECS_IMAGE_MINIMUM_CLEANUP_AGE": "3h",
+		"ECS_NUM_IMAGES_DELETE_PER_CYCLE": "7", "ECS_ENABLE_UNTRACKED_IMAGE_CLEANUP": "true", "ECS_EXCLUDE_UNTRACKED_IMAGE": "a:1,b:2",
+	}, none)
+	want := map[string]string{
+		"LONGSHORE_IMAGE_CLEANUP": "off", "LONGSHORE_IMAGE_CLEANUP_INTERVAL": "10m", "LONGSHORE_IMAGE_CLEANUP_AGE": "2h", "LONGSHORE_IMAGE_CLEANUP_UNTRACKED_AGE": "3h",
+		"LONGSHORE_IMAGE_CLEANUP_COUNT": "7", "LONGSHORE_IMAGE_CLEANUP_UNTRACKED": "true", "LONGSHORE_IMAGE_CLEANUP_EXCLUDE": "a:1,b:2",
+	}
+	if err != nil || len(warnings) > 0 || !maps.Equal(got, want) {
+		t.Errorf("%v\n%v\n%v", got, warnings, err)
+	}
+	if got, _, err := ecsconfig.Translate(map[string]string{"ECS_DISABLE_IMAGE_CLEANUP": "false"}, none); err != nil || got["LONGSHORE_IMAGE_CLEANUP"] != "disk" {
+		t.Errorf("%v, %v", got, err)
+	}
+	_, _, err = ecsconfig.Translate(map[string]string{"ECS_DISABLE_IMAGE_CLEANUP": "perhaps", "ECS_IMAGE_CLEANUP_INTERVAL": "9m"}, none)
+	if want := "ECS_DISABLE_IMAGE_CLEANUP=\"perhaps\": must be true or false\nECS_IMAGE_CLEANUP_INTERVAL=\"9m\": must be at least 10m0s, as for ECS's agent"; err == nil || err.Error() != want {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestTranslate_OursWins(t *testing.T) {
 	got, warnings, err := ecsconfig.Translate(map[string]string{"ECS_CLUSTER": "edge", "ECS_CONTAINER_STOP_TIMEOUT": "soon"}, func(name string) bool {
 		return name == "LONGSHORE_CLUSTER" || name == "LONGSHORE_STOP_TIMEOUT"

@@ -33,7 +33,6 @@ func ignored(name, why string, same ...string) row { return row{name: name, why:
 const (
 	noENI      = "awsvpc networking is not done here"
 	noLogFiles = "the log goes to the journal of systemd, in JSON"
-	noImages   = "images are not cleaned up yet"
 	noLogRole  = "the awslogs driver is the engine's, and goes by the machine's role"
 	noWindows  = "Windows hosts are not served"
 	always     = "it is always done"
@@ -52,6 +51,13 @@ var rows = []row{
 	becomes("ECS_IMAGE_PULL_BEHAVIOR", "LONGSHORE_IMAGE_PULL_BEHAVIOR", asIs),
 	becomes("ECS_IMAGE_PULL_TIMEOUT", "LONGSHORE_IMAGE_PULL_TIMEOUT", atLeast(time.Second)),
 	becomes("ECS_IMAGE_PULL_INACTIVITY_TIMEOUT", "LONGSHORE_IMAGE_PULL_INACTIVITY_TIMEOUT", atLeast(time.Second)),
+	becomes("ECS_DISABLE_IMAGE_CLEANUP", "LONGSHORE_IMAGE_CLEANUP", disabled),
+	becomes("ECS_IMAGE_CLEANUP_INTERVAL", "LONGSHORE_IMAGE_CLEANUP_INTERVAL", atLeast(10*time.Minute)),
+	becomes("ECS_IMAGE_MINIMUM_CLEANUP_AGE", "LONGSHORE_IMAGE_CLEANUP_AGE", atLeast(time.Minute)),
+	becomes("NON_ECS_IMAGE_MINIMUM_CLEANUP_AGE", "LONGSHORE_IMAGE_CLEANUP_UNTRACKED_AGE", atLeast(time.Minute)),
+	becomes("ECS_NUM_IMAGES_DELETE_PER_CYCLE", "LONGSHORE_IMAGE_CLEANUP_COUNT", asIs),
+	becomes("ECS_ENABLE_UNTRACKED_IMAGE_CLEANUP", "LONGSHORE_IMAGE_CLEANUP_UNTRACKED", asIs),
+	becomes("ECS_EXCLUDE_UNTRACKED_IMAGE", "LONGSHORE_IMAGE_CLEANUP_EXCLUDE", asIs),
 	becomes("ECS_ENABLE_SPOT_INSTANCE_DRAINING", "LONGSHORE_NOTICES", notices),
 	becomes("ECS_ENABLE_TASK_IAM_ROLE", "LONGSHORE_TASK_ROLES", asIs),
 	becomes("ECS_ENABLE_TASK_IAM_ROLE_NETWORK_HOST", "LONGSHORE_TASK_ROLES_NETWORK_HOST", asIs),
@@ -79,13 +85,6 @@ var rows = []row{
 	ignored("ECS_ENABLE_CONTAINER_METADATA", "container metadata files are not written", "false"),
 	ignored("ECS_ENABLE_AWSLOGS_EXECUTIONROLE_OVERRIDE", noLogRole, "false"),
 	ignored("ECS_ALTERNATE_CREDENTIAL_PROFILE", "AWS_PROFILE of the AWS SDK says it"),
-	ignored("ECS_DISABLE_IMAGE_CLEANUP", noImages, "true"),
-	ignored("ECS_IMAGE_CLEANUP_INTERVAL", noImages),
-	ignored("ECS_IMAGE_MINIMUM_CLEANUP_AGE", noImages),
-	ignored("NON_ECS_IMAGE_MINIMUM_CLEANUP_AGE", noImages),
-	ignored("ECS_NUM_IMAGES_DELETE_PER_CYCLE", noImages),
-	ignored("ECS_ENABLE_UNTRACKED_IMAGE_CLEANUP", noImages, "false"),
-	ignored("ECS_EXCLUDE_UNTRACKED_IMAGE", noImages),
 	ignored("ECS_DISABLE_DOCKER_HEALTH_CHECK", "health checks are part of a definition, and always done", "false"),
 	ignored("ECS_ENABLE_TASK_CPU_MEM_LIMIT", "a task's own limits are counted, and set for each container; there is no group above them", "false"),
 	ignored("ECS_CGROUP_PATH", "no group above a task's containers is made"),
@@ -168,6 +167,18 @@ func atLeast(least time.Duration) func(string) (string, error) {
 		}
 		return value, nil
 	}
+}
+
+// disabled says whether images are cleaned up at all.
+func disabled(value string) (string, error) {
+	off, err := strconv.ParseBool(value)
+	switch {
+	case err != nil:
+		return "", errors.New("must be true or false")
+	case off:
+		return "off", nil
+	}
+	return "disk", nil
 }
 
 // notices are those of Spot, too, or not.

@@ -23,6 +23,7 @@ func look() agent.Look {
 	return agent.Look{
 		ContainerInstanceARN: "arn:i", Cluster: "edge", Version: "1.2", Registered: true, Epoch: 7,
 		TaskEndpoint: &agent.Health{OK: true}, MetadataBlock: &agent.Health{Why: "nobody has looked"},
+		NoRoom: "no room", Images: &agent.ImagesLook{Known: 7, Tracked: 5, DiskUsed: 96, DiskFreeMiB: 3, CleanedAt: time.Unix(50, 0), Removed: 2, FreedBytes: 9, PullsRunning: 4, PullsWaiting: 1},
 		Docker: agent.Health{Why: "silent"}, Commands: agent.Health{OK: true}, Heartbeats: agent.Health{OK: true}, HeartbeatSent: time.Unix(100, 0), Tombstones: 3,
 		Tasks: []agent.TaskLook{
 			{ID: "a", ARN: "arn:a", Attempt: 1, Family: "web", Revision: 4, Status: task.Running, Desired: task.DesiredRunning,
@@ -82,6 +83,9 @@ func TestMetrics_CountTasksAndSayWhatDoesNotWork(t *testing.T) {
 	_, got := get(t, "/metrics")
 	for _, line := range []string{
 		"longshore_agent_task_endpoint_ok 1", "longshore_agent_instance_metadata_blocked 0", "longshore_agent_registered 1", "longshore_agent_docker_ok 0", "longshore_agent_epoch 7", "longshore_agent_heartbeat_timestamp_seconds 100", "longshore_agent_tombstones 3",
+		"longshore_agent_room_ok 0", "longshore_agent_images 7", "longshore_agent_images_tracked 5", "longshore_agent_images_removed 2", "longshore_agent_images_freed_bytes 9",
+		`longshore_agent_pulls{state="running"} 4`, `longshore_agent_pulls{state="waiting"} 1`, "longshore_agent_images_disk_used_percent 96",
+		"longshore_agent_images_disk_free_bytes 3145728", "longshore_agent_images_cleaned_timestamp_seconds 50",
 		`longshore_agent_tasks{status="RUNNING"} 1`, `longshore_agent_tasks{status="STOPPED"} 1`, `longshore_agent_tasks{status="PENDING"} 0`,
 		"longshore_agent_ends_unacknowledged 1", "process_resident_memory_bytes ",
 	} {

@@ -41,6 +41,22 @@ func (m metricsOf) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	}
 	gauge("longshore_agent_commands_held", float64(l.Held))
 	gauge("longshore_agent_tombstones", float64(l.Tombstones))
+	flag("longshore_agent_room_ok", l.NoRoom == "")
+	if i := l.Images; i != nil {
+		gauge("longshore_agent_images", float64(i.Known))
+		gauge("longshore_agent_images_tracked", float64(i.Tracked))
+		gauge("longshore_agent_images_removed", float64(i.Removed))
+		gauge("longshore_agent_images_freed_bytes", float64(i.FreedBytes))
+		gauge(`longshore_agent_pulls{state="running"}`, float64(i.PullsRunning))
+		gauge(`longshore_agent_pulls{state="waiting"}`, float64(i.PullsWaiting))
+		if i.DiskUsed > 0 {
+			gauge("longshore_agent_images_disk_used_percent", i.DiskUsed)
+			gauge("longshore_agent_images_disk_free_bytes", float64(i.DiskFreeMiB<<20))
+		}
+		if !i.CleanedAt.IsZero() {
+			gauge("longshore_agent_images_cleaned_timestamp_seconds", float64(i.CleanedAt.UnixNano())/float64(time.Second))
+		}
+	}
 	counts := map[string]int{"PENDING": 0, "RUNNING": 0, "STOPPING": 0, "STOPPED": 0, "REFUSED": 0}
 	unacknowledged, abandoned := 0, 0
 	for _, t := range l.Tasks {

@@ -9,6 +9,7 @@
 package journal
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -46,6 +47,8 @@ type Opening struct {
 	Fresh   bool   // it is a new one, with a new incarnation
 	MovedTo string // where the old file is, if there was one that is not used
 	Why     string // it is not used
+	// Unreserved is why nothing could be kept for a full disk, though it is not full.
+	Unreserved string
 }
 
 // Journal is an open journal.
@@ -54,6 +57,8 @@ type Journal struct {
 	lock *os.File
 	head head
 	sums map[string]uint32
+
+	reserve *reserve
 }
 
 // head is what the file says of itself; with it a journal that lost some of its
@@ -68,19 +73,33 @@ type head struct {
 // to another machine or identity is moved aside, and the new one starts a new
 // incarnation. Errors: Conflict (another agent has it), Unsupported (a newer
 // release wrote it; it is left untouched), Unavailable (the disk).
-func Open(dir string, owner Owner, newID func() string, now time.Time) (*Journal, Opening, error) {
+//
+// A file on a full disk is opened as it is, if there is no room to write it anew even
+// without the reserve.
+func Open(dir string, owner Owner, newID func() string, now time.Time, options ...Option) (*Journal, Opening, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, Opening{}, fault.Wrap(fault.Unavailable, err, "open journal")
 	}
-	lock, err := takeLock(filepath.Join(dir, lockName))
+	spare := newReserve(dir, options)
+	var lock *os.File
+	err := spare.write(func() (err error) {
+		lock, err = takeLock(filepath.Join(dir, lockName))
+		return err
+	})
 	if err != nil {
 		return nil, Opening{}, err
 	}
-	j, how, err := open(dir, owner, newID, now)
+	j, how, err := open(dir, spare, owner, newID, now)
 	if err != nil {
 		return nil, Opening{}, errors.Join(err, lock.Close())
 	}
-	j.lock = lock
+	j.lock, j.reserve = lock, spare
+	switch err := spare.refill(); {
+	case isFull(err):
+		spare.spent = cmp.Or(spare.spent, err.Error())
+	case err != nil:
+		how.Unreserved = err.Error()
+	}
 	return j, how, nil
 }
 
@@ -99,7 +118,7 @@ func takeLock(path string) (*os.File, error) {
 	return lock, nil
 }
 
-func open(dir string, owner Owner, newID func() string, now time.Time) (*Journal, Opening, error) {
+func open(dir string, spare *reserve, owner Owner, newID func() string, now time.Time) (*Journal, Opening, error) {
 	path := filepath.Join(dir, fileName)
 	state, err := read(path)
 	how := Opening{}
@@ -125,7 +144,16 @@ func open(dir string, owner Owner, newID func() string, now time.Time) (*Journal
 	if owner.Hardware != "" {
 		state.Meta.Hardware = owner.Hardware
 	}
-	j, err := rewrite(dir, state)
+	var j *Journal
+	err = spare.write(func() (err error) {
+		j, err = rewrite(dir, state)
+		return err
+	})
+	if isFull(err) && !how.Fresh {
+		if there, second := inPlace(dir, state); second == nil {
+			return there, how, nil
+		}
+	}
 	return j, how, err
 }
 
@@ -143,7 +171,7 @@ func foreign(m agent.Meta, o Owner) string {
 // rewrite puts state into a file of its own and that in the journal's place.
 func rewrite(dir string, state agent.State) (*Journal, error) {
 	path, fresh := filepath.Join(dir, fileName), filepath.Join(dir, newName)
-	if err := os.Remove(fresh); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := ignoreMissing(os.Remove(fresh)); err != nil {
 		return nil, fault.Wrap(fault.Unavailable, err, "open journal")
 	}
 	db, err := bbolt.Open(fresh, 0o600, &bbolt.Options{Timeout: time.Second, FreelistType: bbolt.FreelistMapType})
@@ -151,11 +179,11 @@ func rewrite(dir string, state agent.State) (*Journal, error) {
 		return nil, fault.Wrap(fault.Unavailable, err, "open journal")
 	}
 	j := &Journal{db: db, sums: map[string]uint32{}}
-	all := agent.Change{Meta: &state.Meta}
+	all := agent.Change{Meta: &state.Meta, Images: state.Images}
 	for _, r := range state.Tasks {
 		all.Put = append(all.Put, r)
 	}
-	err = errors.Join(j.Commit(all))
+	err = j.commit(all)
 	if err == nil {
 		err = os.Rename(fresh, path)
 	}
@@ -163,9 +191,17 @@ func rewrite(dir string, state agent.State) (*Journal, error) {
 		err = syncDir(dir)
 	}
 	if err != nil {
-		return nil, fault.Wrap(fault.Unavailable, errors.Join(err, db.Close()), "write journal")
+		// What was written of it takes room that is wanted now.
+		return nil, fault.Wrap(fault.Unavailable, errors.Join(err, db.Close(), ignoreMissing(os.Remove(fresh))), "write journal")
 	}
 	return j, nil
+}
+
+func ignoreMissing(err error) error {
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 func syncDir(dir string) error {
@@ -189,6 +225,10 @@ func (j *Journal) Load() (agent.State, error) {
 
 // Commit writes a change in one transaction.
 func (j *Journal) Commit(c agent.Change) error {
+	return j.reserve.write(func() error { return j.commit(c) })
+}
+
+func (j *Journal) commit(c agent.Change) error {
 	h, sums := j.head, map[string]uint32{}
 	if c.Meta != nil {
 		h.Meta = *c.Meta
@@ -221,6 +261,15 @@ func (j *Journal) Commit(c agent.Change) error {
 			h.Tasks, h.Sum = h.Tasks+1, h.Sum+sum
 			sums[id] = sum
 		}
+		if c.Images != nil {
+			value, _, err := pack(c.Images)
+			if err != nil {
+				return err
+			}
+			if err := meta.Put(keyImages, value); err != nil {
+				return err
+			}
+		}
 		value, _, err := pack(h)
 		if err != nil {
 			return err
@@ -246,6 +295,7 @@ var (
 	bucketTasks = []byte("tasks")
 	keyFormat   = []byte("format")
 	keyHead     = []byte("head")
+	keyImages   = []byte("images")
 )
 
 func buckets(tx *bbolt.Tx) (meta, tasks *bbolt.Bucket, err error) {

@@ -89,6 +89,14 @@ func load(tx *bbolt.Tx) (agent.State, error) {
 	if _, err := unpack(meta.Get(keyHead), &h); err != nil {
 		return state, fmt.Errorf("head: %w", err)
 	}
+	if images := meta.Get(keyImages); images != nil {
+		if !within(images) {
+			return state, errors.New("images: they are longer than the file")
+		}
+		if _, err := unpack(images, &state.Images); err != nil {
+			return state, fmt.Errorf("images: %w", err)
+		}
+	}
 	var sum uint32
 	err = tasks.ForEach(func(k, v []byte) error {
 		if !within(k) || !within(v) {

@@ -123,8 +123,8 @@ const (
 	ReasonGPU        = "RESOURCE:GPU"
 	ReasonPorts      = "RESOURCE:PORTS"
 	ReasonDisk       = "RESOURCE:DISK" // its host's disk is full
-	ReasonEarmark    = "RESERVED" // its room is kept for a task that has starved
-	ReasonRefused    = "REFUSED"  // the instance that has room refused it lately
+	ReasonEarmark    = "RESERVED"      // its room is kept for a task that has starved
+	ReasonRefused    = "REFUSED"       // the instance that has room refused it lately
 	ReasonInternal   = "INTERNAL"
 )
 
