@@ -47,6 +47,29 @@ func TestUnit_IsSoundAndAsHardenedAsTheDocsSay(t *testing.T) {
 	}
 }
 
+// ownNetwork gives what prepares a machine a network of its own, and the real programs.
+const ownNetwork = "[Service]\nPrivateNetwork=yes\nEnvironment=PATH=/usr/local/lib/network:/usr/sbin:/usr/bin\n"
+
+// What prepares the machine does it with the rights that its unit leaves it.
+func TestUnit_PreparesTheMachineWithTheRightsItHas(t *testing.T) {
+	t.Parallel()
+	m := boot(t)
+	from := file(t, older, "deb", runtime.GOARCH)
+	m.do("dpkg", "--install", m.give(from, filepath.Join("/tmp", filepath.Base(from))))
+	m.write("/etc/systemd/system/longshore-agent-host.service.d/test.conf", ownNetwork, 0o644)
+	m.do("systemctl", "daemon-reload")
+	for range 2 {
+		m.do("systemctl", "start", "longshore-agent-host.service")
+		if found := m.read("/var/lib/longshore/host.json"); !strings.Contains(found, `"endpoint":"169.254.170.2:80","block":true}`) {
+			t.Errorf("it found %s", found)
+		}
+	}
+	said := m.do("longshore-agent", "prepare-host", "-remove")
+	if m.has("/var/lib/longshore/host.json") || said != "the machine is as it was" {
+		t.Errorf("after a removal: %s", said)
+	}
+}
+
 func figure(t *testing.T, pattern, text string) float64 {
 	t.Helper()
 	found := regexp.MustCompile(pattern).FindStringSubmatch(text)

@@ -29,8 +29,10 @@ for unit in docker.service docker.socket containerd.service; do
 	ln -sf /dev/null "etc/systemd/system/$unit" # the engine is this machine's own
 done
 # The network is this machine's own: what would change it says that it is done, and does nothing.
-mkdir -p usr/local/sbin
+# The real ones are for who has a network of its own.
+mkdir -p usr/local/sbin usr/local/lib/network
 for tool in ip iptables ip6tables; do
+	cp "$(command -v $tool)" usr/local/lib/network/$tool
 	printf '#!/bin/sh\nexit 0\n' >"usr/local/sbin/$tool"
 	chmod 755 "usr/local/sbin/$tool"
 	rm -f "usr/sbin/$tool" "sbin/$tool" "usr/bin/$tool" "bin/$tool"
