@@ -58,7 +58,7 @@ test-emulator: need-go tools-python ## adapters against the AWS emulator
 	@tools/lane emulator $(ARGS)
 
 .PHONY: test-docker
-test-docker: need-go need-docker need-busybox ## adapters against a real Docker engine
+test-docker: need-go need-docker need-busybox need-network ## adapters against a real Docker engine
 	@tools/lane docker $(ARGS)
 
 .PHONY: test-infra
@@ -70,7 +70,7 @@ test-package: need-docker need-busybox need-systemd need-rpm need-shellcheck too
 	@tools/lane package $(ARGS)
 
 .PHONY: test-e2e
-test-e2e: need-docker need-busybox tools-python tools-node build-here ## the whole on the emulator with real agents and a real Docker engine
+test-e2e: need-docker need-busybox need-network tools-python tools-node build-here ## the whole on the emulator with real agents and a real Docker engine
 	@tools/lane e2e $(ARGS)
 
 .PHONY: test-clients
@@ -224,6 +224,6 @@ tools-golangci: need-go
 tools-nfpm: need-go
 	@tools/install nfpm
 
-.PHONY: need-go need-node need-python need-docker need-busybox need-cc need-aws2 need-systemd need-rpm need-shellcheck
-need-go need-node need-python need-docker need-busybox need-cc need-aws2 need-systemd need-rpm need-shellcheck: need-%:
+.PHONY: need-go need-node need-python need-docker need-busybox need-cc need-aws2 need-network need-systemd need-rpm need-shellcheck
+need-go need-node need-python need-docker need-busybox need-cc need-aws2 need-network need-systemd need-rpm need-shellcheck: need-%:
 	@tools/check $*

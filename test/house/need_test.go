@@ -28,6 +28,7 @@ func TestToolsCheck_NamesWhatIsMissingAndWhatMendsIt(t *testing.T) {
 		{"no git", nil, "git", "apt-get install -y git"},
 		{"no compiler", nil, "cc", "apt-get install -y gcc"},
 		{"no second AWS CLI", map[string]string{"aws": "echo aws-cli/1.46.3 Python/3.11.7"}, "aws2", "apt-get install -y awscli"},
+		{"no ip", map[string]string{"iptables": "true"}, "network", "missing: ip (what prepares a machine calls it, and its tests)\n   mend: "},
 		{"no systemd", nil, "systemd", "missing: systemctl (tests of packages boot machines that run systemd)\n   mend: "},
 		{"no rpm", map[string]string{"rpm": "true"}, "rpm", "apt-get install -y rpm"},
 		{"no shellcheck", nil, "shellcheck", "apt-get install -y shellcheck"},
