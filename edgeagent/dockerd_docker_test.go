@@ -25,7 +25,8 @@ import (
 )
 
 // dockerd is an engine of a test's own, beside the machine's, that it may restart.
-// It has neither bridge nor rules of the host's, so nothing of it is left there.
+// It is in a network of its own: one that is to have no bridge takes away the docker0
+// that it finds.
 type dockerd struct {
 	*testing.T
 	dir    string
@@ -62,6 +63,7 @@ func (d *dockerd) start() {
 	cmd := exec.Command("dockerd", "--data-root", filepath.Join(d.dir, "data"), "--exec-root", filepath.Join(d.dir, "exec"),
 		"-H", os.Getenv("DOCKER_HOST"), "--pidfile", filepath.Join(d.dir, "pid"), "--bridge=none", "--iptables=false", "--config-file", filepath.Join(d.dir, "daemon.json"))
 	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
 	if err := cmd.Start(); err != nil {
 		d.Fatal(err)
 	}
