@@ -10,6 +10,10 @@ import (
 	"github.com/longshore-run/longshore/shared/taskdef"
 )
 
+// RegionVariable says where AWS SDKs are. What a definition says of it, be it by a
+// file, counts more than what an Endpoint does.
+const RegionVariable = "AWS_REGION"
+
 // Endpoint is where containers of this instance find their task's metadata and
 // credentials.
 type Endpoint interface {
@@ -113,7 +117,11 @@ func (a *Agent) furnish(s *Spec) error {
 		if s.Environment == nil {
 			s.Environment = map[string]string{}
 		}
-		maps.Copy(s.Environment, env)
+		for name, value := range env {
+			if _, given := s.Environment[name]; !given || name != RegionVariable {
+				s.Environment[name] = value
+			}
+		}
 	}
 	return nil
 }

@@ -45,7 +45,7 @@ func (a *address) Environment(id agent.ContainerID, def *taskdef.TaskDefinition)
 		}
 		return nil, nil
 	}
-	return map[string]string{"WHO": id.Container, "ROLE": def.TaskRoleArn, "GIVEN": "by the agent"}, nil
+	return map[string]string{"WHO": id.Container, "ROLE": def.TaskRoleArn, "GIVEN": "by the agent", agent.RegionVariable: "the agent's"}, nil
 }
 
 // withRole is an assign of a task with a role.
@@ -64,8 +64,8 @@ func TestEndpoint_ContainersAreToldOfItAtTheirCreation(t *testing.T) {
 		r.endpoint = &address{serves: true}
 		r.up()
 		r.put(r.withRole(1, ""))
-		want := map[string]string{"WHO": "app", "ROLE": "arn:aws:iam::000000000000:role/longshore/a", "GIVEN": "by the agent"}
-		if got := r.engine.Environment(app(1, 1)); !maps.Equal(got, want) {
+		want := map[string]string{"WHO": "app", "ROLE": "arn:aws:iam::000000000000:role/longshore/a", "GIVEN": "by the agent", agent.RegionVariable: "the agent's"}
+		if got := r.engine.Spec(app(1, 1)).Environment; !maps.Equal(got, want) {
 			t.Errorf("it was given %v, want %v", got, want)
 		}
 		s, ok := r.agent.Served(id(1))
@@ -79,6 +79,22 @@ func TestEndpoint_ContainersAreToldOfItAtTheirCreation(t *testing.T) {
 		}
 		if _, ok := r.agent.Served(id(2)); ok {
 			t.Error("a task that never was is shown")
+		}
+	})
+}
+
+// What a definition says of the region in a file counts; of its credentials, nothing does.
+func TestEndpoint_AFileMaySayTheRegionAndNoMore(t *testing.T) {
+	bubble(t, func(r *rig) {
+		p := provider()
+		p.OnValues = func(agent.Need) (agent.Values, error) {
+			return agent.Values{Files: map[string]string{agent.RegionVariable: "the file's", "GIVEN": "by the file"}}, nil
+		}
+		r.provider, r.endpoint = p, &address{serves: true}
+		r.up()
+		r.put(r.assign(1, 1, kept()))
+		if got := r.engine.Spec(app(1, 1)).Environment; got[agent.RegionVariable] != "the file's" || got["GIVEN"] != "by the agent" {
+			t.Errorf("it was given %q", got)
 		}
 	})
 }

@@ -92,10 +92,10 @@ func (s *shell) Create(ctx context.Context, container string) (string, error) {
 		return "", errNoDefinition
 	}
 	spec := s.rec.spec(s.def, container)
-	if err := s.a.furnish(&spec); err != nil {
+	if err := s.values(ctx, &spec); err != nil {
 		return "", err
 	}
-	if err := s.values(ctx, &spec); err != nil {
+	if err := s.a.furnish(&spec); err != nil {
 		return "", err
 	}
 	var made string

@@ -1,7 +1,6 @@
 package agenttest
 
 import (
-	"maps"
 	"time"
 
 	"github.com/longshore-run/longshore/edgeagent/agent"
@@ -70,14 +69,4 @@ func checkedUnknown(b *bench) {
 	if got := b.ended(s.ContainerID); got.Health != "" {
 		b.Fatalf("it has ended, and its health is %q", got.Health)
 	}
-}
-
-// Environment is what a container was given beyond its definition's variables.
-func (e *Engine) Environment(id agent.ContainerID) map[string]string {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if b := e.containers[id]; b != nil {
-		return maps.Clone(b.spec.Environment)
-	}
-	return nil
 }

@@ -151,8 +151,8 @@ func (s *Server) Environment(id agent.ContainerID, def *taskdef.TaskDefinition) 
 		env["AWS_CONTAINER_CREDENTIALS_FULL_URI"] = base + path
 	}
 	// SDKs would ask the instance metadata service, which containers do not reach.
-	if s.Region != "" && !names(def, id.Container, "AWS_REGION") {
-		env["AWS_REGION"] = s.Region
+	if s.Region != "" && !names(def, id.Container, agent.RegionVariable) {
+		env[agent.RegionVariable] = s.Region
 	}
 	return env, nil
 }
