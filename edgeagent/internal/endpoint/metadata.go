@@ -149,8 +149,9 @@ func knownTask(s task.Status) string {
 		return "RUNNING"
 	case task.Stopped:
 		return "STOPPED"
+	case task.Provisioning, task.Pending: // one of its containers asks
 	}
-	return "CREATED" // one of its containers asks
+	return "CREATED"
 }
 
 func knownContainer(s task.ContainerStatus, d agent.Detail) string {
