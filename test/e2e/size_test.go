@@ -18,7 +18,7 @@ import (
 
 // Sizes that machine images and cold starts pay for.
 const (
-	mostAgentBytes    = 15_000_000 // 20 once secrets and roles are in it
+	mostAgentBytes    = 20_000_000
 	mostResidentBytes = 20 << 20
 	mostZipBytes      = 5_500_000
 )
