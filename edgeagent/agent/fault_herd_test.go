@@ -98,13 +98,20 @@ func (m *member) SendHeartbeat(ctx context.Context, beat *wire.Heartbeat) error 
 	return m.outbox.SendHeartbeat(ctx, beat)
 }
 
+// rand is its own chance.
+func (m *member) rand() float64 {
+	m.h.mu.Lock()
+	defer m.h.mu.Unlock()
+	return m.random.Float64()
+}
+
 func (m *member) start() {
-	var s = newRig(m.h.T).setting
+	s := newRig(m.h.T).setting
 	s.CleanupWait = time.Hour
 	m.lives++
 	a, err := agent.New(agent.Config{
 		Setting: s, Identity: m.id, Session: fmt.Sprintf("session-%d", m.lives), Version: "test", Engine: m.engine, Inbox: m, Outbox: m, Journal: m.saved,
-		Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Rand: m.random.Float64,
+		Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Rand: m.rand,
 	})
 	if err != nil {
 		m.h.Fatal(err)

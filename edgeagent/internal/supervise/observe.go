@@ -397,7 +397,7 @@ func (t *Task) didTouch(c *Container, r Result, now time.Time) Task {
 		c.Alive = false
 	case r.Seen.Gone && (c.Phase == Created && r.Verb == Look || r.Verb == Start && fault.Is(r.Err, fault.NotFound)):
 		// It never ran: made again.
-		if c.Phase, c.Shown.RuntimeID = Pulled, ""; !c.anew(now) {
+		if c.Phase, c.Shown.RuntimeID, c.look = Pulled, "", false; !c.anew(now) {
 			t.fail(c, "CannotStartContainerError", errRemoved, now)
 		}
 	case r.Seen.Gone:
