@@ -145,9 +145,12 @@ func mergeContainer(c ContainerDefinition, o ContainerOverride) ContainerDefinit
 	return c
 }
 
-// EchoOverride is how DescribeTasks shows overrides: with an entry for each container, in the definition's order.
+// EchoOverride is how DescribeTasks shows overrides: with an entry for each container, in the definition's order, and roles
+// as ARNs.
 func EchoOverride(def TaskDefinition, over TaskOverride) TaskOverride {
 	shown := over
+	shown.TaskRoleArn = roleOf(def.TaskDefinitionArn, over.TaskRoleArn)
+	shown.ExecutionRoleArn = roleOf(def.TaskDefinitionArn, over.ExecutionRoleArn)
 	shown.ContainerOverrides = []ContainerOverride{}
 	for _, c := range def.ContainerDefinitions {
 		entry := ContainerOverride{Name: c.Name}

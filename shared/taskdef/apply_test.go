@@ -144,7 +144,8 @@ func TestApply_RefusesWhatDoesNotFitTheDefinition(t *testing.T) {
 func TestEchoOverride_HasAnEntryForEachContainer(t *testing.T) {
 	def := registered(t, two("", "", ""))
 	for over, want := range map[string]string{
-		`{}`: `{"containerOverrides":[{"name":"a"},{"name":"b"}],"inferenceAcceleratorOverrides":[]}`,
+		`{}`:                              `{"containerOverrides":[{"name":"a"},{"name":"b"}],"inferenceAcceleratorOverrides":[]}`,
+		`{"taskRoleArn":"longshore/app"}`: `{"containerOverrides":[{"name":"a"},{"name":"b"}],"taskRoleArn":"arn:aws:iam::1:role/longshore/app","inferenceAcceleratorOverrides":[]}`,
 		`{"cpu":"256","containerOverrides":[{"name":"b","command":["x"]}]}`: `{"containerOverrides":[{"name":"a"},{"name":"b","command":["x"]}],"cpu":"256","inferenceAcceleratorOverrides":[]}`,
 	} {
 		got, err := json.Marshal(taskdef.EchoOverride(def, override(t, over)))
