@@ -41,8 +41,9 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// aTasksLife runs a task that fails, and hears of it.
-func aTasksLife(s *stack, bridge *eventbridge.Client, definition string) {
+// told subscribes a queue to what is told of tasks, and returns what takes the next
+// of it out of there.
+func (s *stack) told(bridge *eventbridge.Client) (next func() []string) {
 	s.t.Helper()
 	queues := sqs.NewFromConfig(s.Config())
 	q, err := queues.CreateQueue(s.t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("told")})
@@ -57,18 +58,31 @@ func aTasksLife(s *stack, bridge *eventbridge.Client, definition string) {
 		Targets: []bridgetypes.Target{{Id: aws.String("queue"), Arn: aws.String("arn:aws:sqs:" + emulator.Region + ":" + emulator.Account + ":told")}}}); err != nil {
 		s.t.Fatal(err)
 	}
-	arn := s.run(definition, "sh", "-c", "exit 7")
-	var told []string
-	s.eventually(60*time.Second, "told of the end", func() bool {
+	return func() (bodies []string) {
+		s.t.Helper()
 		out, err := queues.ReceiveMessage(s.t.Context(), &sqs.ReceiveMessageInput{QueueUrl: q.QueueUrl, MaxNumberOfMessages: 10})
 		if err != nil {
 			s.t.Fatal(err)
 		}
 		for _, m := range out.Messages {
-			told = append(told, lifeOf(s.t, arn, *m.Body)...)
+			bodies = append(bodies, *m.Body)
 			if _, err := queues.DeleteMessage(s.t.Context(), &sqs.DeleteMessageInput{QueueUrl: q.QueueUrl, ReceiptHandle: m.ReceiptHandle}); err != nil {
 				s.t.Fatal(err)
 			}
+		}
+		return bodies
+	}
+}
+
+// aTasksLife runs a task that fails, and hears of it.
+func aTasksLife(s *stack, bridge *eventbridge.Client, definition string) {
+	s.t.Helper()
+	next := s.told(bridge)
+	arn := s.run(definition, "sh", "-c", "exit 7")
+	var told []string
+	s.eventually(60*time.Second, "told of the end", func() bool {
+		for _, body := range next() {
+			told = append(told, lifeOf(s.t, arn, body)...)
 		}
 		return len(told) > 0 && strings.HasPrefix(told[len(told)-1], "STOPPED 7")
 	})
