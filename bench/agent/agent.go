@@ -129,7 +129,7 @@ func (a *agentSide) each(ctx context.Context, status task.Status, then func(wire
 func (a *agentSide) start(ctx context.Context, mode string, n int) (time.Time, []string, error) {
 	definition, err := json.Marshal(taskdef.TaskDefinition{Spec: taskdef.Spec{
 		Family: "bench", NetworkMode: mode,
-		ContainerDefinitions: []taskdef.ContainerDefinition{{Name: "main", Image: image.Ref, Command: command, Memory: ptr(memoryMiB)}},
+		ContainerDefinitions: []taskdef.ContainerDefinition{{Name: "main", Image: image.Ref, Command: command, Memory: new(memoryMiB)}},
 	}})
 	if err != nil {
 		return time.Time{}, nil, err
@@ -197,5 +197,3 @@ func (a *agentSide) close() error {
 	}
 	return errors.Join(errs...)
 }
-
-func ptr[T any](v T) *T { return &v }

@@ -79,7 +79,7 @@ func TestFault_TheClockIsSetWhileItRuns(t *testing.T) {
 				if n := len(sent[*wire.Heartbeat](r)); n < 9 || n > 13 {
 					t.Errorf("%d heartbeats in ten minutes", n)
 				}
-				for n := 0; n < 2; n++ { // a run that began before, and one that began after
+				for range 2 { // a run that began before, and one that began after
 					r.engine.Exit(app(2, 1), 9)
 					r.pass(5 * time.Minute)
 				}

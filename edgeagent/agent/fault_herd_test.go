@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"log/slog"
 	"maps"
 	"math/rand/v2"
@@ -111,7 +110,7 @@ func (m *member) start() {
 	m.lives++
 	a, err := agent.New(agent.Config{
 		Setting: s, Identity: m.id, Session: fmt.Sprintf("session-%d", m.lives), Version: "test", Engine: m.engine, Inbox: m, Outbox: m, Journal: m.saved,
-		Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Rand: m.rand,
+		Log: slog.New(slog.DiscardHandler), Rand: m.rand,
 	})
 	if err != nil {
 		m.h.Fatal(err)

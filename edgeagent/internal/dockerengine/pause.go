@@ -3,8 +3,8 @@ package dockerengine
 import (
 	"archive/tar"
 	"context"
+	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 
@@ -84,13 +84,13 @@ func (e *Engine) pauseImage(ctx context.Context) (string, error) {
 }
 
 func importPause(ctx context.Context, api *client.Client, archive io.Reader, args []string) error {
-	entry := fmt.Sprintf("%q", "/"+pauseFile)
-	for _, a := range args {
-		entry += fmt.Sprintf(", %q", a)
+	entry, err := json.Marshal(append([]string{"/" + pauseFile}, args...))
+	if err != nil {
+		return err
 	}
 	body, err := api.ImageImport(ctx, image.ImportSource{Source: archive, SourceName: "-"}, agent.PauseImage, image.ImportOptions{
 		Message: "made by longshore-agent: it holds the namespaces of a task",
-		Changes: []string{"ENTRYPOINT [" + entry + "]", "USER 65534:65534", "ENV GOMAXPROCS=1", "LABEL " + labelPause + "=1"},
+		Changes: []string{"ENTRYPOINT " + string(entry), "USER 65534:65534", "ENV GOMAXPROCS=1", "LABEL " + labelPause + "=1"},
 	})
 	if err != nil {
 		return err
