@@ -52,7 +52,8 @@ func (r *rig) traces() map[string]string {
 // quoted is how an engine's errors repeat what they were sent.
 func quoted() string {
 	secret := values.Secrets["PASSWORD"]
-	return "invalid " + secret + ", " + strconv.Quote(secret) + ", " + strconv.QuoteToASCII(secret) + ", " + values.Files["FILE"] + " and " +
+	written, _ := json.Marshal(secret)
+	return "invalid " + secret + ", " + strconv.Quote(secret) + ", " + strconv.QuoteToASCII(secret) + ", " + string(written) + ", " + values.Files["FILE"] + " and " +
 		values.Files["BOTH"] + "; failed to initialize logging driver: splunk-token=" + values.LogOptions["splunk-token"]
 }
 

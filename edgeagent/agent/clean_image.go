@@ -39,14 +39,14 @@ func (a *Agent) cycle(ctx context.Context, urgent bool) error {
 	removed, freed := 0, int64(0)
 	before := a.measure(ctx)
 	for _, one := range eviction.Plan(known, r.rule, now, urgent) {
-		if ctx.Err() != nil || r.rule.Enough(a.usedDisk(), urgent) {
+		if ctx.Err() != nil || r.rule.Enough(a.usedDisk(), removed, urgent) {
 			break
 		}
 		gone, err := a.removeImage(ctx, one)
 		if err != nil {
 			a.Log.Warn("remove image", logkey.Image, one.ID, logkey.Error, err)
-			if fault.Is(err, fault.Unavailable) {
-				break
+			if fault.Is(err, fault.Unavailable) && a.Engine.Ping(ctx) != nil {
+				break // it is not this image's fault
 			}
 		}
 		if after := a.measure(ctx); gone {

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -221,7 +222,11 @@ func strike(text string, secrets []string) string {
 		}
 		quoted := strconv.Quote(secret)
 		ascii := strconv.QuoteToASCII(secret)
-		for _, form := range []string{secret, quoted[1 : len(quoted)-1], ascii[1 : len(ascii)-1], url.QueryEscape(secret), url.PathEscape(secret)} {
+		forms := []string{secret, quoted[1 : len(quoted)-1], ascii[1 : len(ascii)-1], url.QueryEscape(secret), url.PathEscape(secret)}
+		if text, err := json.Marshal(secret); err == nil { // it writes <, > and & in a way of its own
+			forms = append(forms, string(text[1:len(text)-1]))
+		}
+		for _, form := range forms {
 			text = strings.ReplaceAll(text, form, "***")
 		}
 	}

@@ -32,7 +32,7 @@ func kept() taskdef.ContainerDefinition {
 var (
 	values = agent.Values{
 		Files:      map[string]string{"FILE": "CANARY-file", "BOTH": "CANARY-both"},
-		Secrets:    map[string]string{"PASSWORD": "CANARY-\"quoted\"\nand more ü/"},
+		Secrets:    map[string]string{"PASSWORD": "CANARY-\"quoted\"\nand <more> ü/ &"},
 		LogOptions: map[string]string{"splunk-token": "CANARY-token"},
 	}
 	login = agent.Login{Username: "CANARY-user", Password: "CANARY-pass"}

@@ -306,3 +306,35 @@ func TestImages_AnEngineThatDoesNotAnswerIsAskedAgain(t *testing.T) {
 		r.down()
 	})
 }
+
+// Images that the engine cannot or does not remove keep no other from going, in no
+// cycle and however many they are.
+func TestImages_OnesThatCannotBeRemovedTakeNoOthersPlace(t *testing.T) {
+	for name, err := range map[string]error{
+		"needed by what is no container": fault.New(fault.Conflict, "image has dependent child images"),
+		"each time a fault":              fault.New(fault.Unavailable, "driver failed to remove root filesystem: device or resource busy"),
+	} {
+		for _, cleanup := range []string{"disk", "always"} {
+			t.Run(name+", "+cleanup, func(t *testing.T) {
+				bubble(t, func(r *rig) {
+					diskRig(r)
+					r.setting.Cleanup, r.setting.CleanupMost = cleanup, 2
+					r.engine.SetDisk(100*gib, 52*gib)
+					r.engine.Script = func(_ context.Context, verb string, id agent.ContainerID) error {
+						if verb == "removeimage" && id.Container != "c" && id.Container != "d" {
+							return err
+						}
+						return nil
+					}
+					r.up()
+					r.ran(1, "a", "b", "c", "d") // 88 %: above the ceiling, and there is room yet
+					r.pass(5 * time.Hour)
+					if got := r.engine.Stocked(); slices.Contains(got, "sha256:c") || !slices.Contains(got, "sha256:a") {
+						t.Errorf("images %v are there", got)
+					}
+					r.down()
+				})
+			})
+		}
+	}
+}

@@ -59,7 +59,7 @@ func hostOf(image string) (host, path string) {
 	switch {
 	case !ok:
 		return dockerHub, "library/" + image
-	case !strings.ContainsAny(host, ".:") && host != "localhost":
+	case !strings.ContainsAny(host, ".:") && host != "localhost" && host == strings.ToLower(host): // no repository has capitals
 		return dockerHub, image
 	case hubNames[host]:
 		return dockerHub, path

@@ -47,6 +47,7 @@ func TestHostOf_SplitsAsDockerDoes(t *testing.T) {
 		"busybox": "docker.io library/busybox", "busybox:1@sha256:x": "docker.io library/busybox:1@sha256:x", "ann/app": "docker.io ann/app",
 		"docker.io/ann/app": "docker.io ann/app", "index.docker.io/ann/app": "docker.io ann/app", "localhost/app": "localhost app",
 		"127.0.0.1:5000/app:1": "127.0.0.1:5000 app:1", "reg.example.com/a/b": "reg.example.com a/b",
+		"REGISTRY/app": "REGISTRY app", // who answers to that name is not Docker's own, and not given its password
 	} {
 		if host, path := hostOf(image); host+" "+path != want {
 			t.Errorf("%s is %s %s, want %s", image, host, path, want)

@@ -126,7 +126,10 @@ func TestCredentials_AnAddressThatWasGivenOnIsNotTheContainersAnyMore(t *testing
 		d.Addresses = []netip.Addr{netip.MustParseAddr("127.0.0.4")}
 		r.details[idA] = d
 	})
-	now = now.Add(detailFor)
+	now = now.Add(time.Millisecond) // at once: nothing of what was known a moment ago counts
+	if status, body := r.get(addressA, r.metadataPath(idA)); status != http.StatusForbidden {
+		t.Errorf("metadata from the address before: %d %s", status, body)
+	}
 	if status, body := r.get(addressA, r.credentialsPath(idA)); status != http.StatusForbidden {
 		t.Errorf("from the address before: %d %s", status, body)
 	}

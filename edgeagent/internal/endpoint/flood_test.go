@@ -7,8 +7,11 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/longshore-run/longshore/edgeagent/agent"
 )
 
 func TestLimit_ATaskThatAsksTooOftenTakesNothingFromOthers(t *testing.T) {
@@ -178,4 +181,72 @@ func TestHandler_IsAskedByItsAddressAlone(t *testing.T) {
 	if n, err := conn.Read(head); err == nil && !strings.HasPrefix(string(head[:n]), "HTTP/1.1 431") {
 		t.Errorf("long headers: %s", head[:n])
 	}
+}
+
+// A thousand containers that came and went within an hour are not remembered, and
+// those who ask at once for one share a question that was put after they came.
+func TestDetails_AreBoundedAndSharedByThoseWhoAskAtOnce(t *testing.T) {
+	t.Parallel()
+	e := &slowEngine{asked: make(chan struct{}), answer: make(chan struct{})}
+	d := newDetails(e, time.Now)
+	var all sync.WaitGroup
+	ask := func() {
+		if _, err := d.since(t.Context(), idA, time.Now()); err != nil {
+			t.Error(err)
+		}
+	}
+	all.Go(ask)
+	<-e.asked
+	for range 50 { // these came after the first question, which does not do for them
+		all.Go(ask)
+	}
+	e.answer <- struct{}{}
+	for range 50 {
+		select {
+		case <-e.asked:
+			e.answer <- struct{}{}
+			continue
+		case <-wait(&all):
+		}
+		break
+	}
+	if n := e.n.Load(); n < 2 {
+		t.Errorf("the engine was asked %d times", n)
+	}
+	close(e.answer)
+	go func() {
+		for range e.asked { //nolint:revive // they are only let go
+		}
+	}()
+	for n := range 3 * mostDetails {
+		id := idA
+		id.Attempt = n + 10
+		if _, err := d.of(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(e.asked)
+	if len(d.all) > mostDetails || len(d.looks) > 0 {
+		t.Errorf("%d are remembered, and %d asked for", len(d.all), len(d.looks))
+	}
+}
+
+func wait(g *sync.WaitGroup) chan struct{} {
+	done := make(chan struct{})
+	go func() { g.Wait(); close(done) }()
+	return done
+}
+
+// slowEngine answers when it is told to.
+type slowEngine struct {
+	Engine
+	asked, answer chan struct{}
+	n             atomic.Int64
+}
+
+func (e *slowEngine) Detail(context.Context, agent.ContainerID) (agent.Detail, error) {
+	e.n.Add(1)
+	e.asked <- struct{}{}
+	<-e.answer
+	return agent.Detail{Running: true}, nil
 }

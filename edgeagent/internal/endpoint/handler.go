@@ -111,6 +111,7 @@ func (s *Server) know(r *http.Request, purpose string) (bearer, *refusal) {
 	if err != nil {
 		return bearer{}, errNotYours
 	}
+	came := s.Now()
 	switch is, err := s.isCaller(r.Context(), b.id, from.Addr()); {
 	case err != nil:
 		return bearer{}, errNoEngine
@@ -119,8 +120,11 @@ func (s *Server) know(r *http.Request, purpose string) (bearer, *refusal) {
 	case !s.limits.allow(c.task):
 		return bearer{}, errTooMany
 	}
-	if b.detail, err = s.details.of(r.Context(), b.id); err != nil {
+	still := false
+	if b.detail, still, err = s.isStill(r.Context(), b.id, from.Addr(), came); err != nil {
 		return bearer{}, errNoEngine
+	} else if !still {
+		return bearer{}, errNotYours
 	}
 	return b, nil
 }

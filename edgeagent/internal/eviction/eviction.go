@@ -61,14 +61,16 @@ func (r Rule) Begins(used float64, going, urgent bool) bool {
 	return used > r.Ceiling || going && used > r.Floor
 }
 
-// Enough says whether a cycle that cleans up for room may end.
-func (r Rule) Enough(used float64, urgent bool) bool {
-	return r.When == WhenFull && used > 0 && used < r.Floor || r.When == Always && urgent && used > 0 && used < r.Floor
+// Enough says whether a cycle that has removed so many may end: for this time they are
+// enough, or there is room again.
+func (r Rule) Enough(used float64, removed int, urgent bool) bool {
+	return !urgent && removed >= r.Most || r.When == WhenFull && used > 0 && used < r.Floor || r.When == Always && urgent && used > 0 && used < r.Floor
 }
 
-// Plan lists what goes in this cycle, in order: what nothing has needed for longest
-// comes first. An urgent one, for which there is no room, waits for no age and knows
-// no most; but what is needed, excluded, or not ours stays in each of them.
+// Plan lists what may go in this cycle, in order: what nothing has needed for longest
+// comes first. An urgent one, for which there is no room, waits for no age; but what is
+// needed, excluded, or not ours stays in each of them. How many of it go Enough says:
+// one that cannot be removed takes no other's place.
 func Plan(images []Image, r Rule, now time.Duration, urgent bool) []Image {
 	if r.When == Never {
 		return nil
@@ -80,9 +82,6 @@ func Plan(images []Image, r Rule, now time.Duration, urgent bool) []Image {
 		}
 	}
 	slices.SortStableFunc(out, func(a, b Image) int { return cmp.Or(cmp.Compare(a.Last, b.Last), strings.Compare(a.ID, b.ID)) })
-	if !urgent {
-		out = out[:min(len(out), max(r.Most, 0))]
-	}
 	return out
 }
 
