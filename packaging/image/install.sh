@@ -111,7 +111,16 @@ esac
 # Settings, each once; the last word is the environment's.
 env_file=/etc/longshore/agent.env
 umask 077
-env | grep -E '^(LONGSHORE_[A-Z0-9_]+|AWS_REGION|DOCKER_HOST)=.' | sort | while IFS='=' read -r name value; do
+newline='
+'
+env | sed -n -E 's/^(LONGSHORE_[A-Z0-9_]+|AWS_REGION|DOCKER_HOST)=.*/\1/p' | sort -u | while read -r name; do
+	value=$(printenv "$name") || continue # a line of another's value
+	case $value in
+	"") continue ;;
+	*"$newline"*) fail "$name has more than one line: the file of settings holds one for each" ;;
+	[\"\']* | *\\* | [[:space:]]* | *[[:space:]])
+		fail "$name begins with a quote, has a blank at an end, or a backslash: systemd would read another value; write it to $env_file yourself" ;;
+	esac
 	grep -v "^$name=" "$env_file" >"$env_file.new" || true # it may have had nothing else
 	printf '%s=%s\n' "$name" "$value" >>"$env_file.new"
 	mv "$env_file.new" "$env_file"

@@ -195,6 +195,16 @@ func TestInstall_OnAMachineThatLivesForgetsNothing(t *testing.T) {
 	if now := m.unit("ActiveState", "UnitFileState"); now["ActiveState"] != "inactive" || now["UnitFileState"] != "enabled" {
 		t.Errorf("without settings the unit is %v", now)
 	}
+	hostile := []string{"LONGSHORE_A=one=two=", "LONGSHORE_B=x\nLONGSHORE_C=forged", `LONGSHORE_B={"password":"a\\b"}`, "LONGSHORE_B=' x'", "LONGSHORE_B=x "}
+	for n, setting := range hostile {
+		cmd := m.command(install)
+		cmd.Env = append(cmd.Env, setting)
+		out, err := cmd.CombinedOutput()
+		if now := m.read(conf); n == 0 && (err != nil || !strings.Contains(now, "\n"+setting+"\n")) || n > 0 && (err == nil || !strings.Contains(string(out), "install: LONGSHORE_B ") || strings.Contains(now, "LONGSHORE_B") || strings.Contains(now, "forged")) {
+			t.Errorf("%q: %v\n%s\n%s", setting, err, out, now)
+		}
+	}
+	m.write(conf, strings.ReplaceAll(m.read(conf), hostile[0]+"\n", ""), 0o600)
 	if said, err := m.script(queues, install); err != nil {
 		t.Fatalf("%v\n%s", err, said)
 	}
