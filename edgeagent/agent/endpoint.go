@@ -8,6 +8,7 @@ import (
 
 	"github.com/longshore-run/longshore/shared/fault"
 	"github.com/longshore-run/longshore/shared/taskdef"
+	"github.com/longshore-run/longshore/shared/wire"
 )
 
 // RegionVariable says where AWS SDKs are. What a definition says of it, be it by a
@@ -132,18 +133,21 @@ func Reaches(def *taskdef.TaskDefinition, container string) bool {
 	return ok && def.Network() != taskdef.NetworkNone && (c.DisableNetworking == nil || !*c.DisableNetworking)
 }
 
-// Offer registers again if what can be done here is not what was registered.
-func (a *Agent) Offer() {
-	m, _ := a.registration()
+// Offer has what can be done here compared with what was registered.
+func (a *Agent) Offer() { a.registers.ring() }
+
+// compareOffer voids the welcome where what can be done here is not what was
+// registered last: it may have changed also between a register and its welcome, and
+// what an earlier session has registered is not known.
+func (a *Agent) compareOffer(now *wire.Register) {
 	a.mu.Lock()
-	changed := a.welcomed && !maps.Equal(a.offered, m.Attributes)
-	if changed {
-		a.welcomed = false
+	defer a.mu.Unlock()
+	if !a.welcomed || maps.Equal(a.offered, now.Attributes) {
+		return
 	}
-	a.mu.Unlock()
-	if changed {
+	a.welcomed = false
+	if a.offered != nil {
 		a.Log.Info("what tasks may ask of this machine has changed: register again")
-		a.registers.ring()
 	}
 }
 

@@ -142,23 +142,60 @@ func TestOffer_RegistersAgainWhenWhatIsServedChanges(t *testing.T) {
 		e := &address{}
 		r.endpoint = e
 		r.up()
-		registers := func(want int, has bool) {
+		before := len(sent[*wire.Register](r)) // an agent that has just read its engine may say it twice
+		registers := func(more int, has bool) {
 			t.Helper()
 			r.agent.Offer()
 			r.pass(time.Second)
 			r.agent.Offer()
 			r.pass(time.Second)
 			all := sent[*wire.Register](r)
-			if _, got := all[len(all)-1].Attributes[capability]; len(all) != want || got != has || !r.agent.Look().Registered {
-				t.Errorf("%d registers, the last with it: %t; want %d, %t", len(all), got, want, has)
+			if _, got := all[len(all)-1].Attributes[capability]; len(all) != before+more || got != has || !r.agent.Look().Registered {
+				t.Errorf("%d registers more, the last with it: %t; want %d, %t", len(all)-before, got, more, has)
 			}
 		}
-		registers(1, false)
+		registers(0, false)
 		e.set(true)
-		registers(2, true)
+		registers(1, true)
 		r.put(r.withRole(1, "")) // goes on meanwhile
 		e.set(false)
-		registers(3, false)
+		registers(2, false)
 		r.starts(1, 1, 1)
+	})
+}
+
+// The answer to a register that is out of date by then is not the last word.
+func TestOffer_WhatChangesBeforeTheWelcomeIsRegistered(t *testing.T) {
+	bubble(t, func(r *rig) {
+		e := &address{}
+		r.endpoint = e
+		r.set(func() { r.mute = true })
+		r.up()
+		e.set(true)
+		r.agent.Offer() // nothing is welcomed yet
+		r.set(func() { r.mute = false })
+		r.put(r.welcome("first", r.epoch))
+		r.pass(time.Minute)
+		all := sent[*wire.Register](r)
+		if _, has := all[len(all)-1].Attributes[capability]; !has || !r.agent.Look().Registered {
+			t.Errorf("the last of %d registers has it: %t", len(all), has)
+		}
+	})
+}
+
+// A welcome that is left of an earlier session says nothing of what this one offers.
+func TestOffer_AnOldWelcomeDoesNotKeepANewSessionFromRegistering(t *testing.T) {
+	bubble(t, func(r *rig) {
+		r.up()
+		r.down()
+		before := len(sent[*wire.Register](r))
+		r.endpoint = &address{serves: true}
+		r.inbox.Put(r.welcome("first", r.epoch))
+		r.up()
+		r.pass(time.Minute)
+		all := sent[*wire.Register](r)
+		if _, has := all[len(all)-1].Attributes[capability]; len(all) == before || !has {
+			t.Errorf("%d registers more, the last has it: %t", len(all)-before, has)
+		}
 	})
 }

@@ -22,6 +22,9 @@ func (a *Agent) register(ctx context.Context) {
 		a.turn("register")
 		a.registers.hush()
 		m, ready := a.registration()
+		if ready {
+			a.compareOffer(m)
+		}
 		switch {
 		case a.isWelcomed() || a.isEnding():
 			tries, since, named = 0, time.Time{}, time.Time{}
