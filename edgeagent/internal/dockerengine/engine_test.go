@@ -45,13 +45,14 @@ func TestVerbs_OnAStalledEngineEndByTheirDeadline(t *testing.T) {
 		for _, after := range []string{"from the start", "after a while"} {
 			t.Run(name+" "+after, func(t *testing.T) {
 				s := newStub(t)
-				e := s.engine(t, short())
+				e := s.engine(t, patient())
 				if after == "after a while" {
 					if err := e.Ping(t.Context()); err != nil {
 						t.Fatal(err)
 					}
 				}
 				stallAll(s)
+				e.limits = short()
 				begun := time.Now()
 				err := verb(t.Context(), e)
 				if took := time.Since(begun); took > 5*time.Second || !fault.Is(err, fault.Unavailable) {

@@ -139,14 +139,15 @@ func TestImage_APullThatGoesQuietEnds(t *testing.T) {
 	for ping, want := range map[string]fault.Kind{"well": fault.NotFound, "stalled": fault.Unavailable} {
 		t.Run(ping, func(t *testing.T) {
 			s := newStub(t)
-			limits := short()
-			limits.PullTries = 1
+			limits := patient()
+			limits.PullTries, limits.PullSilence = 1, short().PullSilence
 			e := s.engine(t, limits)
 			if err := e.Ping(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			if ping == "stalled" {
 				s.on("GET /_ping", stall)
+				e.limits.Ping = short().Ping
 			}
 			s.on(routePull, thenStall(lines(`{"status":"Pulling"}`)))
 			begun := time.Now()

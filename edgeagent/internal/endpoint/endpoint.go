@@ -26,12 +26,6 @@ const Off = "off"
 // Standard is where AWS SDKs look for credentials by a relative URI.
 const Standard = "169.254.170.2:80"
 
-// The capabilities by which placement knows that a machine serves roles; ECS's names.
-const (
-	CapabilityRole     = "com.amazonaws.ecs.capability.task-iam-role"
-	CapabilityRoleHost = "com.amazonaws.ecs.capability.task-iam-role-network-host"
-)
-
 // Credentials are a session of a role.
 type Credentials struct {
 	AccessKeyID     string
@@ -117,9 +111,9 @@ func (s *Server) Capabilities() []string {
 	case s.Assume == nil || !s.Health().OK:
 		return nil
 	case !s.HostNetwork:
-		return []string{CapabilityRole}
+		return []string{taskdef.CapabilityTaskRole}
 	}
-	return []string{CapabilityRole, CapabilityRoleHost}
+	return []string{taskdef.CapabilityTaskRole, taskdef.CapabilityTaskRoleHost}
 }
 
 // Environment implements agent.Endpoint.

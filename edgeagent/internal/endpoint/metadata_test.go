@@ -13,6 +13,7 @@ import (
 
 	"github.com/longshore-run/longshore/edgeagent/agent"
 	"github.com/longshore-run/longshore/shared/task"
+	"github.com/longshore-run/longshore/shared/taskdef"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden answers")
@@ -153,8 +154,8 @@ func TestCapabilities_FollowWhatIsServed(t *testing.T) {
 		change func(*Config)
 		want   string
 	}{
-		"all":             {nil, CapabilityRole + " " + CapabilityRoleHost},
-		"off on the host": {func(c *Config) { c.HostNetwork = false }, CapabilityRole},
+		"all":             {nil, taskdef.CapabilityTaskRole + " " + taskdef.CapabilityTaskRoleHost},
+		"off on the host": {func(c *Config) { c.HostNetwork = false }, taskdef.CapabilityTaskRole},
 		"switched off":    {func(c *Config) { c.Assume = nil }, ""},
 		"no address":      {func(c *Config) { c.Address = "203.0.113.1:80" }, ""},
 	} {
