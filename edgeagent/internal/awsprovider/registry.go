@@ -102,7 +102,8 @@ type asking struct {
 	done  chan struct{}
 	login agent.Login // what follows is to be read once done is closed
 	err   error
-	until time.Time
+	// By the clock on the wall: the other stands still while the machine sleeps.
+	began, until time.Time
 }
 
 // tokenLasts is half of what a login to ECR lasts.
@@ -121,11 +122,11 @@ func (p *Provider) ecrLogin(ctx context.Context, n agent.Need, r registry) (agen
 				delete(p.tokens, other)
 			}
 		}
-		t = token{&asking{done: make(chan struct{})}}
+		t = token{&asking{done: make(chan struct{}), began: p.now().Round(0)}}
 		p.tokens[key] = t
 		go func(ctx context.Context) {
 			defer close(t.done)
-			t.login, t.until, t.err = p.askECR(ctx, n, r)
+			t.login, t.until, t.err = p.askECR(ctx, n, r, t.began.Add(tokenLasts))
 		}(context.WithoutCancel(ctx))
 	}
 	p.mu.Unlock()
@@ -140,7 +141,8 @@ func (p *Provider) ecrLogin(ctx context.Context, n agent.Need, r registry) (agen
 func (t token) isOver(now time.Time) bool {
 	select {
 	case <-t.done:
-		return t.err != nil || !now.Before(t.until)
+		now = now.Round(0)
+		return t.err != nil || !now.Before(t.until) || now.Before(t.began) // that clock was set back
 	default:
 		return false
 	}
@@ -148,10 +150,10 @@ func (t token) isOver(now time.Time) bool {
 
 const ecrWords = "unable to retrieve ecr registry auth"
 
-func (p *Provider) askECR(ctx context.Context, n agent.Need, r registry) (login agent.Login, until time.Time, err error) {
+// askECR asks for a login that is used until then, or its end if that is sooner.
+func (p *Provider) askECR(ctx context.Context, n agent.Need, r registry, until time.Time) (login agent.Login, _ time.Time, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	until = p.now().Add(tokenLasts)
 	config := p.config
 	if n.ExecutionRole != "" {
 		if config, err = p.as(ctx, n.ExecutionRole, n.Task); err != nil {

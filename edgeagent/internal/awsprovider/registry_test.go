@@ -105,6 +105,30 @@ func TestLogin_OfECREnds(t *testing.T) {
 	}
 }
 
+// The monotonic clock stands still while a machine sleeps, and the one on the wall can
+// be set: by neither is a login used that has ended.
+func TestLogin_OfECREndsOnAMachineThatHasSleptOrWhoseClockWasSet(t *testing.T) {
+	c, _, p := bench(t, Auth{})
+	clock := time.Now()
+	p.now = func() time.Time { return clock }
+	n := need(imageOf("123456789012.dkr.ecr.us-east-1.amazonaws.com/app"))
+	login := func(tokens int) {
+		t.Helper()
+		if _, err := p.Login(t.Context(), n); err != nil || c.tokens != tokens {
+			t.Errorf("%d tokens, want %d: %v", c.tokens, tokens, err)
+		}
+	}
+	login(1)
+	for _, held := range p.tokens {
+		if text := held.began.String() + held.until.String(); strings.Contains(text, "m=") {
+			t.Errorf("a login lasts by the monotonic clock: %s", text)
+		}
+	}
+	clock = clock.Round(0).Add(-time.Hour)
+	login(2)
+	login(2)
+}
+
 func TestLogin_ManyWhoAskAtOnceShareOne(t *testing.T) {
 	c, _, p := bench(t, Auth{})
 	var wg sync.WaitGroup
