@@ -158,6 +158,9 @@ func newRecord(m *wire.Assign, stopTimeout time.Duration) Record {
 		Definition: m.Definition, GPUs: m.GPUs, ServiceName: m.ServiceName,
 	}
 	def, err := r.definition()
+	if err == nil {
+		err = tellable(def)
+	}
 	if err != nil {
 		r.refuse(m.Task, m.Attempt, err.Error())
 		return r
@@ -183,6 +186,22 @@ func (r *Record) definition() (*taskdef.TaskDefinition, error) {
 		return nil, fault.New(fault.Invalid, "task definition has no container")
 	}
 	return &def, nil
+}
+
+// tellable says whether a task of the definition can be reported. One that cannot would
+// be here, and end, without anybody's knowing.
+func tellable(def *taskdef.TaskDefinition) error {
+	if n := len(def.ContainerDefinitions); n > wire.MaxContainers {
+		return fault.New(fault.Invalid, "task definition has %d containers; at most %d can be reported", n, wire.MaxContainers)
+	}
+	seen := map[string]bool{}
+	for i, c := range def.ContainerDefinitions {
+		if !wire.IsContainerName(c.Name) || seen[c.Name] {
+			return fault.New(fault.Invalid, "task definition: containerDefinitions[%d].name is %.100q; allowed are 1 to 255 letters, digits, underscores and hyphens, each name once", i, c.Name)
+		}
+		seen[c.Name] = true
+	}
+	return nil
 }
 
 // stopped is the record of a task whose stop came before anything else.

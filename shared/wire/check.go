@@ -44,6 +44,9 @@ func InstanceID(identity string) string {
 // IsInstanceID says whether a text has the form of an instance's id.
 func IsInstanceID(text string) bool { return hex32.MatchString(text) }
 
+// IsContainerName says whether a report can name a container so.
+func IsContainerName(text string) bool { return name.MatchString(text) }
+
 // AttributeForm says what IsAttribute allows.
 const AttributeForm = "a name of 1 to 128 letters, digits and - _ . / \\, and a value of at most 128 of these, @ : and blanks, are allowed"
 
