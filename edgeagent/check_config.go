@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/longshore-run/longshore/shared/setting"
 )
@@ -40,10 +43,9 @@ type judged struct {
 
 // checkConfig reads the settings and says what is wrong with them.
 func checkConfig(files, args []string, lookup func(string) (string, bool), environ []string, stdout, stderr io.Writer) int {
-	output, ok := outputFlag("check-config", args)
-	if !ok {
-		fmt.Fprint(stderr, usage)
-		return exitUsage
+	output, err := outputFlag("check-config", args)
+	if err != nil {
+		return misused(stderr, err.Error())
 	}
 	files = orServiceFiles(files)
 	c, err := readConfig(files, lookup, environ)
@@ -69,6 +71,12 @@ func checkConfig(files, args []string, lookup func(string) (string, bool), envir
 		return code
 	}
 	fmt.Fprintln(stdout, "the settings are good")
+	from := append(slices.Clone(files), "the environment")
+	fmt.Fprintf(stdout, "read: %s; these are not the defaults:\n", strings.Join(from, ", "))
+	shown := setting.Shown(c.Agent)
+	for _, name := range slices.Sorted(maps.Keys(shown)) {
+		fmt.Fprintf(stdout, "  %s=%s\n", name, shown[name])
+	}
 	return code
 }
 

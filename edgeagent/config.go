@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -39,7 +40,7 @@ func readConfig(files []string, lookup func(string) (string, bool), environ []st
 	for _, file := range files {
 		read, err := readEnvFile(file)
 		if err != nil {
-			return c, err
+			return c, unreadable{err}
 		}
 		maps.Copy(values, read)
 	}
@@ -78,7 +79,55 @@ func readConfig(files []string, lookup func(string) (string, bool), environ []st
 		return v, ok
 	}
 	err := setting.FromEnv(&c.Agent, c.lookup)
-	return c, errors.Join(ecsFaults, err, c.check())
+	return c, plain(values, ecs, errors.Join(ecsFaults, err), c.check())
+}
+
+// unreadable is the fault of a file of settings: nothing is known then, not even the
+// defaults.
+type unreadable struct{ error }
+
+func (u unreadable) Unwrap() error { return u.error }
+
+// plain joins the faults of single values and those of what they say together. A fault
+// names the setting of ECS's agent that it comes from, too, and what only follows from a
+// value that could not be read is left out.
+func plain(values, fromECS map[string]string, single, together error) error {
+	theirs := map[string]string{} // by the name of ours
+	for _, m := range ecsconfig.Meanings() {
+		if m.Becomes != "" && strings.TrimSpace(values[m.Name]) != "" {
+			theirs[m.Becomes] = m.Name
+		}
+	}
+	var faults []error
+	var misread []string
+	add := func(text string) {
+		name := words(text)[0]
+		if _, ok := fromECS[name]; ok {
+			text += " (it is what " + theirs[name] + " says)"
+		}
+		faults = append(faults, errors.New(text))
+	}
+	for _, text := range lines(single) {
+		name := words(text)[0]
+		for _, m := range ecsconfig.Meanings() {
+			if m.Name == name {
+				name = m.Becomes
+			}
+		}
+		misread = append(misread, name)
+		add(text)
+	}
+	for _, text := range lines(together) {
+		if !slices.ContainsFunc(misread, func(name string) bool { return slices.Contains(words(text), name) }) {
+			add(text)
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// words are a text's, without what stands between.
+func words(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" ,:=", r) })
 }
 
 // readEnvFile reads lines of NAME=value, as systemd does: comments and quotes
@@ -112,7 +161,10 @@ func readEnvFile(path string) (map[string]string, error) {
 // noNotices is LONGSHORE_NOTICES of an agent that does not ask its host.
 const noNotices = "none"
 
-var clusterName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,255}$`)
+var (
+	clusterName    = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,255}$`)
+	queueNameStart = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
+)
 
 // check names the faults that a type does not show.
 func (c *settings) check() error {
@@ -133,7 +185,7 @@ func (c *settings) check() error {
 	}
 	faults = append(faults, c.checkEndpoint()...)
 	if _, err := awsprovider.ParseAuth(c.AuthType, c.AuthData); err != nil {
-		bad("LONGSHORE_ENGINE_AUTH_DATA", "cannot be used: %w", err)
+		bad("LONGSHORE_ENGINE_AUTH_DATA", "cannot be used, with LONGSHORE_ENGINE_AUTH_TYPE %q: %w", c.AuthType, err)
 	}
 	if c.CleanupFloor >= c.CleanupCeiling {
 		bad("LONGSHORE_IMAGE_CLEANUP_FLOOR", "is %d: it must be less than LONGSHORE_IMAGE_CLEANUP_CEILING, which is %d", c.CleanupFloor, c.CleanupCeiling)
@@ -145,6 +197,12 @@ func (c *settings) check() error {
 		if err := eviction.CheckPattern(pattern); err != nil {
 			bad("LONGSHORE_IMAGE_CLEANUP_EXCLUDE", "has %s", err.Error())
 		}
+	}
+	if !filepath.IsAbs(c.DataDir) {
+		bad("LONGSHORE_DATA_DIR", "is %q: it must be an absolute path, as in /var/lib/longshore", c.DataDir)
+	}
+	if !queueNameStart.MatchString(c.CommandQueueNameStart) {
+		bad("LONGSHORE_COMMAND_QUEUE_NAME_START", "is %q: it must be letters, digits, underscores and hyphens, as in the stack's output CommandQueueNameStart", c.CommandQueueNameStart)
 	}
 	if !clusterName.MatchString(c.Cluster) {
 		bad("LONGSHORE_CLUSTER", "is %q: it must be 1 to 255 letters, digits, underscores and hyphens", c.Cluster)

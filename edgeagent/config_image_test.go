@@ -18,7 +18,7 @@ func TestConfig_WhatIsSaidOfImagesFitsTogether(t *testing.T) {
 	for want, lines := range map[string][]string{
 		"LONGSHORE_IMAGE_CLEANUP_FLOOR is 85: it must be less than LONGSHORE_IMAGE_CLEANUP_CEILING, which is 85": {"LONGSHORE_IMAGE_CLEANUP_FLOOR=85"},
 		"LONGSHORE_IMAGE_NO_ROOM is 80: it must be more than LONGSHORE_IMAGE_CLEANUP_CEILING, which is 85":       {"LONGSHORE_IMAGE_NO_ROOM=80"},
-		`LONGSHORE_IMAGE_CLEANUP_EXCLUDE has "a[" is no pattern`:                                                 {"LONGSHORE_IMAGE_CLEANUP_EXCLUDE=busybox,a["},
+		`LONGSHORE_IMAGE_CLEANUP_EXCLUDE has "a[", which is no pattern`:                                          {"LONGSHORE_IMAGE_CLEANUP_EXCLUDE=busybox,a["},
 		`LONGSHORE_IMAGE_PULLS="1": must be at least 2`:                                                          {"LONGSHORE_IMAGE_PULLS=1"},
 	} {
 		if err := read(lines...); err == nil || !strings.Contains(err.Error(), want) {

@@ -88,6 +88,9 @@ func run(args []string, lookup func(string) (string, bool), environ []string, st
 		return exitUsage
 	}
 	switch command, rest := flags.Arg(0), flags.Args(); {
+	case command == "help":
+		fmt.Fprint(stdout, usage)
+		return exitOK
 	case command == "":
 		c, err := readConfig(files, lookup, environ)
 		for _, w := range c.warnings {
@@ -107,8 +110,16 @@ func run(args []string, lookup func(string) (string, bool), environ []string, st
 	case command == "version" && len(rest) == 1:
 		fmt.Fprintln(stdout, version)
 		return exitOK
+	case command == "version":
+		return misused(stderr, "version takes no argument")
+	default:
+		return misused(stderr, fmt.Sprintf("%q is no command: status, check-config, prepare-host and version are, and none runs the agent", command))
 	}
-	fmt.Fprint(stderr, usage)
+}
+
+// misused says what is wrong with a command line, after what is right.
+func misused(stderr io.Writer, fault string) int {
+	fmt.Fprintf(stderr, "%s\n%s\n", usage, fault)
 	return exitUsage
 }
 

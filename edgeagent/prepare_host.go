@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/longshore-run/longshore/edgeagent/internal/endpoint"
 	"github.com/longshore-run/longshore/edgeagent/internal/hostprep"
@@ -16,10 +17,13 @@ import (
 func prepareHost(files, args []string, lookup func(string) (string, bool), environ []string, stdout, stderr io.Writer) int {
 	undo := len(args) == 1 && args[0] == "-remove"
 	if len(args) > 0 && !undo {
-		fmt.Fprint(stderr, usage)
-		return exitUsage
+		return misused(stderr, fmt.Sprintf("prepare-host: %q is not known; it takes -remove or nothing", strings.Join(args, " ")))
 	}
-	c, _ := readConfig(orServiceFiles(files), lookup, environ) // a fault elsewhere does not matter here
+	c, err := readConfig(orServiceFiles(files), lookup, environ) // a fault elsewhere does not matter here
+	if errors.As(err, new(unreadable)) {
+		fmt.Fprintln(stderr, err)
+		return exitFault
+	}
 	if err := errors.Join(c.checkEndpoint()...); err != nil {
 		fmt.Fprintln(stderr, err)
 		return exitFault
@@ -41,16 +45,11 @@ func prepareHost(files, args []string, lookup func(string) (string, bool), envir
 		return exitOK
 	}
 	found, err := host.Prepare(ctx, want)
-	if err := os.MkdirAll(c.DataDir, 0o700); err != nil {
+	if err = errors.Join(err, os.MkdirAll(c.DataDir, 0o700), hostprep.Write(c.DataDir, found, now())); err != nil {
 		fmt.Fprintln(stderr, err)
-		return exitFault
-	}
-	if err := hostprep.Write(c.DataDir, found, now()); err != nil {
-		fmt.Fprintln(stderr, err)
-		return exitFault
-	}
-	if err != nil {
-		fmt.Fprintln(stderr, err)
+		if os.Geteuid() != 0 {
+			fmt.Fprintln(stderr, "prepare-host needs to be root")
+		}
 		return exitFault
 	}
 	fmt.Fprintln(stdout, "the machine is prepared")

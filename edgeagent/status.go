@@ -27,12 +27,15 @@ const exitUnwell = 3
 
 // status shows what the agent on this machine knows.
 func status(files, args []string, lookup func(string) (string, bool), environ []string, stdout, stderr io.Writer) int {
-	output, ok := outputFlag("status", args)
-	if !ok {
-		fmt.Fprint(stderr, usage)
-		return exitUsage
+	output, err := outputFlag("status", args)
+	if err != nil {
+		return misused(stderr, err.Error())
 	}
-	c, _ := readConfig(orServiceFiles(files), lookup, environ) // where its data is; a fault elsewhere does not matter here
+	c, err := readConfig(orServiceFiles(files), lookup, environ) // where its data is; a fault elsewhere does not matter here
+	if errors.As(err, new(unreadable)) {
+		fmt.Fprintln(stderr, err)
+		return exitFault
+	}
 	socket := filepath.Join(c.DataDir, socketName)
 	l, raw, err := ask(socket)
 	if err != nil {
@@ -183,16 +186,17 @@ func health(h agent.Health, good, bad string) string {
 }
 
 // outputFlag reads -o json, all that commands which show something take.
-func outputFlag(command string, args []string) (output string, ok bool) {
+func outputFlag(command string, args []string) (output string, err error) {
 	flags := flag.NewFlagSet(command, flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	flags.Func("o", "", func(s string) error {
-		if s != "json" && s != "text" {
-			return errors.New("json or text")
-		}
-		output = s
-		return nil
-	})
-	ok = flags.Parse(args) == nil && flags.NArg() == 0
-	return output, ok
+	flags.StringVar(&output, "o", "text", "")
+	switch err := flags.Parse(args); {
+	case err != nil:
+		return "", fmt.Errorf("%s: %w; it takes -o json or -o text", command, err)
+	case flags.NArg() > 0:
+		return "", fmt.Errorf("%s: %q is not known; it takes -o json or -o text", command, flags.Arg(0))
+	case output != "json" && output != "text":
+		return "", fmt.Errorf("%s: -o is %q: it must be json or text", command, output)
+	}
+	return output, nil
 }

@@ -87,7 +87,7 @@ func readParameters(ctx context.Context, config aws.Config, region string, names
 		found[name] = aws.ToString(out.Parameters[i].Value)
 	}
 	if len(missing) > 0 {
-		return fault.New(fault.Invalid, "%s: invalid parameters: %s", what, strings.Join(missing, ", "))
+		return fault.New(fault.Invalid, "%s: invalid parameters: %s: none is there of that name, version or label", what, strings.Join(missing, ", "))
 	}
 	return nil
 }

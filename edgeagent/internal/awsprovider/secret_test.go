@@ -93,7 +93,7 @@ func TestValues_ErrorsNameTheSecretAndNeverItsValue(t *testing.T) {
 		kind       fault.Kind
 		says       []string
 	}{
-		{what: "no such parameter", from: "absent", kind: fault.Invalid, says: []string{"invalid parameters: absent"}},
+		{what: "no such parameter", from: "absent", kind: fault.Invalid, says: []string{"invalid parameters: absent: none is there of that name, version or label"}},
 		{what: "no such secret", from: awayARN, kind: fault.Invalid, says: []string{awayARN, "ResourceNotFoundException: Secrets Manager can't find the specified secret."}},
 		{what: "no such key", from: secretARN + ":pass::", kind: fault.Invalid, says: []string{secretARN, "did not contain json key pass"}},
 		{what: "a key of null", from: secretARN + ":none::", kind: fault.Invalid, says: []string{secretARN, "json key none has no value"}},

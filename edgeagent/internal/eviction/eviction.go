@@ -120,7 +120,7 @@ const slack = 5
 // CheckPattern says what is wrong with a pattern of Exclude.
 func CheckPattern(pattern string) error {
 	if _, err := path.Match(pattern, ""); errors.Is(err, path.ErrBadPattern) {
-		return fmt.Errorf("%q is no pattern: * stands for any text without a slash, ? for one letter, [abc] for one of them", pattern)
+		return fmt.Errorf("%q, which is no pattern: * stands for any text without a slash, ? for one letter, [abc] for one of them", pattern)
 	}
 	return nil
 }
