@@ -245,6 +245,7 @@ func runVisibly(ctx context.Context, a *agent.Agent, server *endpoint.Server, c 
 		introspect.Serve(looks, introspect.Handler(look, dockerengine.Name), filepath.Join(c.DataDir, socketName), c.Introspection, log)
 	})
 	served.Go(func() { notify(looks, a.Look, log) })
+	served.Go(func() { stayThin(looks, log) })
 	err := a.Run(ctx)
 	stop()
 	served.Wait()

@@ -38,7 +38,6 @@ type bench struct {
 	order      []string
 	agent      *agentSide
 	bare       *bareLoop
-	resident   map[int]int64 // kB of the agent by running tasks
 }
 
 func newBench(ctx context.Context, o options) (_ *bench, err error) {
@@ -46,7 +45,7 @@ func newBench(ctx context.Context, o options) (_ *bench, err error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &bench{api: api, contenders: map[string]contender{}, resident: map[int]int64{}}
+	b := &bench{api: api, contenders: map[string]contender{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, b.close())
@@ -111,9 +110,6 @@ func (b *bench) round(ctx context.Context, mode string, size, turn int) (map[str
 		from, ids, err := c.start(ctx, mode, size)
 		if err == nil {
 			took[name], err = b.last(ctx, ids, from)
-		}
-		if err == nil && name == byAgent {
-			b.resident[size] = max(b.resident[size], resident(b.agent.pid()))
 		}
 		if err == nil {
 			err = c.clear(ctx)
@@ -191,11 +187,34 @@ func gone(ctx context.Context, api *client.Client, label string) error {
 	}
 }
 
-// resident is VmRSS of a process in kB, 0 if it cannot be read.
-func resident(pid int) (kb int64) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0
+// rest is how long tasks run before what the agent holds is looked at: longer than
+// it keeps what only a start needs.
+const rest = 75 * time.Second
+
+// weigh measures what the agent holds with n tasks that run and nothing to do, and
+// what it held at most.
+func (b *bench) weigh(ctx context.Context, mode string, n int) ([]figure, error) {
+	if _, _, err := b.agent.start(ctx, mode, n); err != nil {
+		return nil, err
 	}
-	return vmRSS(string(text))
+	select {
+	case <-time.After(rest):
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", b.agent.pid()))
+	if err != nil {
+		return nil, err
+	}
+	program, err := os.Stat(b.agent.process.Path)
+	if err != nil {
+		return nil, err
+	}
+	const mb = 1e6 / 1024
+	return []figure{
+		{fmt.Sprintf("resident with %d tasks that run for %s", n, rest), float64(kilobytes(string(status), "VmRSS")) / mb, 25, "MB"},
+		{"of that not the program's file", float64(kilobytes(string(status), "RssAnon")) / mb, 0, "MB"},
+		{"at the most, while they started", float64(kilobytes(string(status), "VmHWM")) / mb, 0, "MB"},
+		{"the agent's program", float64(program.Size()) / 1e6, 20, "MB"},
+	}, b.agent.clear(ctx)
 }

@@ -96,8 +96,12 @@ func run(ctx context.Context, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, b.close()) }()
 	var all []measured
+	var figures []figure
+	defer func() { // also of a run that was ended before its end
+		show(os.Stdout, all, figures)
+		err = errors.Join(err, b.close())
+	}()
 	for _, mode := range o.modes {
 		if err := b.warm(ctx, mode); err != nil {
 			return err
@@ -115,6 +119,8 @@ func run(ctx context.Context, args []string) (err error) {
 			all = append(all, m)
 		}
 	}
-	show(os.Stdout, all, b.figures(slices.Max(o.sizes)))
-	return nil
+	most := slices.Max(o.sizes)
+	fmt.Fprintf(os.Stderr, "bench-agent: what the agent holds with %d tasks …\n", most)
+	figures, err = b.weigh(ctx, o.modes[0], most)
+	return err
 }

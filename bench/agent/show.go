@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,21 +46,12 @@ func median[T float64 | time.Duration](all []T) T {
 	return sorted[len(sorted)/2]
 }
 
-// figure is a number beside the times, and what it may be.
+// figure is a number beside the times, and what it may be: 0 for anything.
 type figure struct {
 	What  string
 	Is    float64
 	Bound float64
 	Unit  string
-}
-
-// figures are the agent's sizes, with most tasks at once.
-func (b *bench) figures(most int) []figure {
-	all := []figure{{fmt.Sprintf("resident with %d tasks", most), float64(b.resident[most]) / 1024, 25, "MiB"}}
-	if program, err := os.Stat(b.agent.process.Path); err == nil {
-		all = append(all, figure{"the agent's program", float64(program.Size()) / 1e6, 20, "MB"})
-	}
-	return all
 }
 
 // target is what the agent may take, over the bare loop.
@@ -81,6 +71,10 @@ func show(out io.Writer, all []measured, figures []figure) {
 	_ = w.Flush() // to a terminal or a file: what fails there is seen there
 	fmt.Fprintln(out, "Medians; received → the last container runs, by the engine's word. The ratios are medians of each round's.")
 	for _, f := range figures {
+		if f.Bound == 0 {
+			fmt.Fprintf(out, "%s: %.1f %s\n", f.What, f.Is, f.Unit)
+			continue
+		}
 		fmt.Fprintf(out, "%s: %.1f %s of %.0f%s\n", f.What, f.Is, f.Unit, f.Bound, within(f.Is, f.Bound))
 	}
 }
@@ -94,10 +88,10 @@ func within(is, bound float64) string {
 
 func ms(d time.Duration) string { return fmt.Sprintf("%d ms", d.Milliseconds()) }
 
-// vmRSS is the line of that name of /proc/PID/status.
-func vmRSS(status string) int64 {
+// kilobytes is the line of a name of /proc/PID/status.
+func kilobytes(status, name string) int64 {
 	for line := range strings.Lines(status) {
-		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+		if rest, ok := strings.CutPrefix(line, name+":"); ok {
 			kb, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
 			return kb
 		}

@@ -25,19 +25,19 @@ func TestShow_MarksWhatIsBeyondItsBound(t *testing.T) {
 	m := measured{Mode: "host", Size: 10}
 	m.add(map[string]time.Duration{byBare: time.Second, byAgent: 1200 * time.Millisecond})
 	var out bytes.Buffer
-	show(&out, []measured{m}, []figure{{"resident", 24.9, 25, "MiB"}, {"program", 20.1, 20, "MB"}})
-	for _, want := range []string{"1.20 (!)", "resident: 24.9 MiB of 25\n", "program: 20.1 MB of 20 (!)"} {
+	show(&out, []measured{m}, []figure{{"resident", 24.9, 25, "MiB"}, {"program", 20.1, 20, "MB"}, {"peak", 30, 0, "MB"}})
+	for _, want := range []string{"1.20 (!)", "resident: 24.9 MiB of 25\n", "program: 20.1 MB of 20 (!)", "peak: 30.0 MB\n"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in\n%s", want, out.String())
 		}
 	}
 }
 
-func TestVmRSS(t *testing.T) {
-	if kb := vmRSS("VmPeak:\t 1270 kB\nVmRSS:\t   17612 kB\n"); kb != 17612 {
+func TestKilobytes_OfAProcess(t *testing.T) {
+	if kb := kilobytes("VmPeak:\t 1270 kB\nVmRSS:\t   17612 kB\n", "VmRSS"); kb != 17612 {
 		t.Errorf("read %d kB", kb)
 	}
-	if kb := vmRSS("nothing"); kb != 0 {
+	if kb := kilobytes("nothing", "VmRSS"); kb != 0 {
 		t.Errorf("read %d kB of nothing", kb)
 	}
 }
