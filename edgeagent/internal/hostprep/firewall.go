@@ -52,7 +52,8 @@ func (h Host) block(ctx context.Context) error {
 }
 
 func (h Host) ensure(ctx context.Context, f firewall) error {
-	if _, err := h.call(ctx, f, "-S", userChain); err != nil {
+	rules, err := h.call(ctx, f, "-S", userChain)
+	if err != nil {
 		if _, err := h.call(ctx, f, "-N", userChain); err != nil {
 			return err
 		}
@@ -63,10 +64,35 @@ func (h Host) ensure(ctx context.Context, f firewall) error {
 		}
 	}
 	if _, err := h.call(ctx, f, append([]string{"-C", userChain}, f.rule()...)...); err == nil {
-		return nil
+		if !f.overruled(rules) {
+			return nil
+		}
+		if _, err := h.call(ctx, f, append([]string{"-D", userChain}, f.rule()...)...); err != nil {
+			return err
+		}
 	}
-	_, err := h.call(ctx, f, append([]string{"-I", userChain, "1"}, f.rule()...)...)
+	_, err = h.call(ctx, f, append([]string{"-I", userChain, "1"}, f.rule()...)...)
 	return err
+}
+
+// overruled says whether a rule before ours may let packets through that ours refuses.
+func (f firewall) overruled(rules string) bool {
+	for line := range strings.Lines(rules) {
+		words := strings.Fields(line)
+		if len(words) < 2 || words[0] != "-A" {
+			continue
+		}
+		if slices.Equal(words[2:], f.rule()) {
+			return false
+		}
+		switch i := slices.Index(words, "-j"); {
+		case i < 0 && !slices.Contains(words, "-g"): // it only counts
+		case i >= 0 && i+1 < len(words) && (words[i+1] == "DROP" || words[i+1] == "REJECT" || words[i+1] == "LOG"):
+		default:
+			return true
+		}
+	}
+	return false
 }
 
 // unblock removes our rule, as often as it is there. The chain is Docker's.

@@ -124,6 +124,30 @@ func TestPrepare_MendsWhatWasTakenAway(t *testing.T) {
 	}
 }
 
+// What somebody puts before our rule opens the service again, though the rule is there.
+func TestPrepare_PutsItsRuleBeforeWhatLetsThrough(t *testing.T) {
+	for before, moves := range map[string]bool{
+		"-j ACCEPT": true, "-s 172.17.0.0/16 -j RETURN": true, "-j another-chain": true, "-g another-chain": true,
+		"-s 10.0.0.0/8 -j DROP": false, "-d 10.0.0.1/32 -j REJECT --reject-with icmp-port-unreachable": false, "-s 10.0.0.0/8": false,
+	} {
+		m := newMachine(true)
+		if _, err := m.host().Prepare(t.Context(), wanted); err != nil {
+			t.Fatal(err)
+		}
+		rules := m.chains["iptables"]
+		rules[userChain] = slices.Insert(rules[userChain], 0, before)
+		want := []string{before, block4, "-j RETURN"}
+		if moves {
+			want = []string{block4, before, "-j RETURN"}
+		}
+		for range 2 {
+			if _, err := m.host().Prepare(t.Context(), wanted); err != nil || !slices.Equal(rules[userChain], want) {
+				t.Errorf("%v: %v, want %v", err, rules[userChain], want)
+			}
+		}
+	}
+}
+
 // A machine whose own firewall drops what it does not know lets containers in, and
 // only to the endpoint.
 func TestPrepare_OpensTheEndpointWhereAFirewallIsClosed(t *testing.T) {

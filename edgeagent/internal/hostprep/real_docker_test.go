@@ -53,6 +53,16 @@ func TestPrepare_OnARealNetwork(t *testing.T) {
 			t.Errorf("%s", got)
 		}
 	}
+	must("iptables", "-I", userChain, "1", "-i", "docker0", "-j", "ACCEPT")
+	for range 2 {
+		if _, err := h.Prepare(t.Context(), wanted); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, want := must("iptables", "-S", userChain), "-N DOCKER-USER\n-A DOCKER-USER "+block4+"\n-A DOCKER-USER -i docker0 -j ACCEPT\n"; got != want {
+		t.Errorf("what lets through comes first:\n%s", got)
+	}
+	must("iptables", "-D", userChain, "-i", "docker0", "-j", "ACCEPT")
 	must("iptables", "-P", "INPUT", "DROP")
 	for range 2 {
 		if _, err := h.Prepare(t.Context(), wanted); err != nil {
