@@ -29,6 +29,7 @@ func (a *Agent) beat(ctx context.Context) {
 	case <-ctx.Done():
 		return
 	}
+	a.awaitRoom(ctx)
 	failed := 0
 	for {
 		a.turn("beat")

@@ -17,6 +17,9 @@ import (
 // roomEvery is how often the disks are looked at.
 const roomEvery = time.Minute
 
+// firstLook is how long the first heartbeat waits for the first of those looks.
+const firstLook = 5 * time.Second
+
 // room is what the agent knows of its images and of the disk that they are on.
 type room struct {
 	rule  eviction.Rule
@@ -35,6 +38,9 @@ type room struct {
 	used   float64 // of the disk, in percent; 0: not known
 	full   string  // why there is no room for images, "" if there is
 	look   ImagesLook
+
+	presumed bool          // full is what the first look has shown, before anything was cleaned up
+	known    chan struct{} // closed once the disk was looked at
 }
 
 func newRoom(s setting.Agent) *room {
@@ -44,7 +50,7 @@ func newRoom(s setting.Agent) *room {
 			Age: s.CleanupAge, OtherAge: s.UntrackedAge, Others: s.CleanupUntracked, Most: s.CleanupMost, Exclude: s.CleanupExclude,
 		},
 		turn: make(chan struct{}, 1), pins: map[ContainerID]string{}, calls: map[string]time.Duration{}, seen: map[string]time.Duration{},
-		leaving: map[string]bool{}, left: make(chan struct{}), look: ImagesLook{Cleanup: s.Cleanup},
+		leaving: map[string]bool{}, left: make(chan struct{}), look: ImagesLook{Cleanup: s.Cleanup}, known: make(chan struct{}),
 	}
 }
 
@@ -55,10 +61,12 @@ func (a *Agent) tend(ctx context.Context) {
 		return
 	}
 	var next time.Time
+	first := sync.OnceFunc(a.presume)
 	for was := ""; ; {
 		a.turn("room")
 		if a.Images != nil {
 			a.measure(ctx)
+			first()
 			urgent := a.room.rule.Full(a.usedDisk(), false, false)
 			if now := a.Now(); urgent || !now.Before(next) {
 				if a.cleanImages(ctx, urgent) == nil {
@@ -79,6 +87,33 @@ func (a *Agent) tend(ctx context.Context) {
 		if !sleep(ctx, roomEvery, a.rooms) {
 			return
 		}
+	}
+}
+
+// presume takes the first look for what it shows: a clean-up may take long, and an
+// agent that begins must not say meanwhile that there is room again.
+func (a *Agent) presume() {
+	r := a.room
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.presumed = r.rule.Full(r.used, false, false); r.presumed {
+		r.full = fmt.Sprintf("no room for images: their disk is %.0f %% full, and nothing was cleaned up yet", r.used)
+	}
+	close(r.known)
+}
+
+// awaitRoom waits until the disk was looked at, and not for long: an engine that is
+// silent says nothing of it, and keeps no lease from being renewed.
+func (a *Agent) awaitRoom(ctx context.Context) {
+	if a.Images == nil {
+		return
+	}
+	timer := time.NewTimer(firstLook)
+	defer timer.Stop()
+	select {
+	case <-a.room.known:
+	case <-timer.C:
+	case <-ctx.Done():
 	}
 }
 
@@ -141,6 +176,9 @@ func (a *Agent) judgeRoom(failed error) {
 	r := a.room
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.presumed {
+		r.presumed, r.full = false, ""
+	}
 	switch full := r.rule.Full(r.used, r.full != "", failed != nil); {
 	case !full:
 		r.full = ""

@@ -338,3 +338,52 @@ func TestImages_OnesThatCannotBeRemovedTakeNoOthersPlace(t *testing.T) {
 		}
 	}
 }
+
+// A beat that said that there is room, for want of a look, would have tasks placed on
+// a full disk at each start of an agent.
+func TestNoRoom_IsSaidByTheFirstBeatAfterARestart(t *testing.T) {
+	bubble(t, func(r *rig) {
+		r.engine.SetDisk(100*gib, gib)
+		r.up()
+		r.down()
+		before := len(sent[*wire.Heartbeat](r))
+		r.turn = func(who string) {
+			if who == "room" { // its look comes late
+				<-time.After(time.Second)
+			}
+		}
+		r.up()
+		r.pass(2 * time.Minute)
+		beats := sent[*wire.Heartbeat](r)[before:]
+		for n, b := range beats {
+			if b.NoRoom == "" {
+				t.Errorf("beat %d says that there is room", n)
+			}
+		}
+		if len(beats) == 0 || !strings.Contains(beats[len(beats)-1].NoRoom, "clean-up could not change that") {
+			t.Errorf("%d beats, the last: %+v", len(beats), beats)
+		}
+		r.down()
+	})
+}
+
+// An engine of which nothing is known keeps no lease from being renewed.
+func TestNoRoom_NobodyWaitsLongForTheFirstLook(t *testing.T) {
+	bubble(t, func(r *rig) {
+		r.up()
+		r.down()
+		before := len(sent[*wire.Heartbeat](r))
+		r.turn = func(who string) {
+			if who == "room" {
+				<-time.After(time.Hour)
+			}
+		}
+		r.up()
+		r.pass(10 * time.Second)
+		if len(sent[*wire.Heartbeat](r)) == before {
+			t.Error("no beat")
+		}
+		r.pass(time.Hour)
+		r.down()
+	})
+}
