@@ -25,6 +25,8 @@ var rules = []rule{
 	{"decoders are fuzzed", checkFuzz},
 	{"proofs are there", checkProofs},
 	{"a named test is there", checkNamedTests},
+	{"links lead somewhere", checkLinks},
+	{"the map names every room", checkMap},
 }
 
 // checkPackageComments wants every package to say what it is, in one file of it.
