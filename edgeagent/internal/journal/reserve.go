@@ -85,10 +85,17 @@ func (r *reserve) refill() error {
 	return nil
 }
 
+// holds says whether a file takes so much room of its own: a copy of one in which
+// nothing was written may be only as long.
+func (r *reserve) holds(info os.FileInfo) bool {
+	s, ok := info.Sys().(*syscall.Stat_t)
+	return ok && info.Mode().IsRegular() && info.Size() == r.size && s.Blocks*512 >= r.size
+}
+
 // set makes the file of the reserve, if it is not there in its size.
 func (r *reserve) set() error {
-	info, err := os.Stat(r.path)
-	if err == nil && info.Size() == r.size && r.size > 0 {
+	info, err := os.Lstat(r.path)
+	if err == nil && r.size > 0 && r.holds(info) {
 		return nil
 	}
 	if err := os.Remove(r.path); err != nil && !errors.Is(err, os.ErrNotExist) {
