@@ -48,7 +48,7 @@ type Engine interface {
 // Config is what a Server is made of.
 type Config struct {
 	Address string // ip:port
-	Key     []byte // of NewKey
+	Key     []byte // as Key reads it
 	Assume  Assume // nil: no roles are served
 	// HostNetwork has containers on the host's network get roles, too.
 	HostNetwork bool
