@@ -106,9 +106,13 @@ func show(to io.Writer, l agent.Look, now time.Time) error {
 	line("heartbeat", "%s", health(l.Heartbeats, beat, "NOT SENT"))
 	if h := l.TaskEndpoint; h != nil {
 		line("task endpoint", "%s", health(*h, "roles and metadata are served", "NOT SERVED"))
+	} else {
+		line("task endpoint", "off: tasks with a role are placed elsewhere")
 	}
 	if h := l.MetadataBlock; h != nil {
 		line("instance metadata", "%s", health(*h, "containers on bridges are kept from it", "MAY BE REACHED by containers"))
+	} else {
+		line("instance metadata", "open to containers, as LONGSHORE_BLOCK_INSTANCE_METADATA says")
 	}
 	if i := l.Images; i != nil {
 		line("images", "%s", images(*i, now))

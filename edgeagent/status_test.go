@@ -52,7 +52,8 @@ func TestStatus_ShowsTheAgentAndExitsByHowItIs(t *testing.T) {
 		if code != exitOK || fault != "" {
 			t.Errorf("%d %s", code, fault)
 		}
-		for _, part := range []string{"registered in cluster edge, epoch 7", "arn:i", "docker     OK", "tasks      1 open, 1 ended and not acknowledged, 2 remembered by their end",
+		for _, part := range []string{"registered in cluster edge, epoch 7", "arn:i", "docker             OK",
+			"task endpoint      off: tasks with a role are placed elsewhere", "instance metadata  open to containers, as LONGSHORE_BLOCK_INSTANCE_METADATA says", "tasks              1 open, 1 ended and not acknowledged, 2 remembered by their end",
 			"0a    2        web:3       RUNNING  RUNNING  -       -", "0b    1        job:1       REFUSED  STOPPED  -       port 80 is taken"} {
 			if !strings.Contains(out, part) {
 				t.Errorf("%q is not in\n%s", part, out)

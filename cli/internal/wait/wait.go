@@ -44,9 +44,10 @@ func Until(ctx context.Context, every, limit time.Duration, what string, ask fun
 			failed++
 		}
 		select {
-		case <-outer.Done():
-			return outer.Err()
 		case <-ctx.Done():
+			if outer.Err() != nil { // without a limit both are one
+				return outer.Err()
+			}
 			return late(what, limit)
 		case <-tick.C:
 		}
