@@ -21,6 +21,7 @@ import (
 	"github.com/longshore-run/longshore/edgeagent/internal/eviction"
 	"github.com/longshore-run/longshore/edgeagent/internal/hostnotice"
 	"github.com/longshore-run/longshore/edgeagent/internal/introspect"
+	"github.com/longshore-run/longshore/edgeagent/internal/taskgroup"
 	"github.com/longshore-run/longshore/shared/setting"
 	"github.com/longshore-run/longshore/shared/wire"
 )
@@ -182,6 +183,9 @@ func (c *settings) check() error {
 	}
 	if host, _, err := net.SplitHostPort(c.Introspection); c.Introspection != introspect.Off && (err != nil || !introspect.IsLoopback(host)) {
 		bad("LONGSHORE_INTROSPECTION_ADDRESS", "is %q: it must be off, or an address of loopback with a port, as in 127.0.0.1:51678", c.Introspection)
+	}
+	if !filepath.IsAbs(c.CgroupPath) {
+		bad("LONGSHORE_CGROUP_PATH", "is %q: it must be the absolute path of a folder, as in %s", c.CgroupPath, taskgroup.Root)
 	}
 	faults = append(faults, c.checkEndpoint()...)
 	if _, err := awsprovider.ParseAuth(c.AuthType, c.AuthData); err != nil {

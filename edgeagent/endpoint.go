@@ -44,6 +44,7 @@ func newEndpoint(c settings, region string, engine endpoint.Engine, roles *role.
 type machineLook struct {
 	settings settings
 	server   *endpoint.Server // nil: off
+	limits   *taskLimits
 }
 
 // add completes a look.
@@ -56,6 +57,7 @@ func (m machineLook) add(l agent.Look) agent.Look {
 		why := hostprep.Blocked(m.settings.DataDir, now())
 		l.MetadataBlock = &agent.Health{OK: why == "", Why: why}
 	}
+	l.TaskLimits, l.TaskLimitsWanted = m.limits.health()
 	return l
 }
 

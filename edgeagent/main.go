@@ -161,9 +161,10 @@ func serveUntil(ctx context.Context, c settings, log *slog.Logger) error {
 	limits.Pull, limits.PullSilence = c.PullTimeout, c.PullSilence
 	limits.Pulls = c.Pulls
 	limits.Create, limits.Start = c.CreateTimeout, c.StartTimeout
+	groups := &taskLimits{settings: c, instance: instance, log: log}
 	engine, err := dockerengine.New(c.DockerHost, instance, c.Cluster,
 		dockerengine.WithPolicy(dockerengine.Policy(c.PullPolicy)), dockerengine.WithLimits(limits),
-		dockerengine.WithTaken(prober(c.DockerHost)))
+		dockerengine.WithTaken(prober(c.DockerHost)), dockerengine.WithGroups(groups.open, c.TaskLimits != limitsOff))
 	if err != nil {
 		return err
 	}
@@ -199,7 +200,7 @@ func serveUntil(ctx context.Context, c settings, log *slog.Logger) error {
 		config.Endpoint = server
 	}
 	if a, err = agent.New(config); err == nil {
-		err = runVisibly(ctx, a, server, c, log)
+		err = runVisibly(ctx, a, server, groups, c, log)
 	}
 	return errors.Join(err, book.Close(), engine.Close())
 }
@@ -231,14 +232,14 @@ func newID() string { return rand.Text() }
 
 // runVisibly runs the agent; its containers may ask of their tasks meanwhile, and people
 // and tools of this machine look.
-func runVisibly(ctx context.Context, a *agent.Agent, server *endpoint.Server, c settings, log *slog.Logger) error {
+func runVisibly(ctx context.Context, a *agent.Agent, server *endpoint.Server, limits *taskLimits, c settings, log *slog.Logger) error {
 	looks, stop := context.WithCancel(ctx)
 	var served sync.WaitGroup
 	if server != nil {
 		server.Look() // before the first container is made
 		served.Go(func() { server.Serve(looks, a.Offer) })
 	}
-	machine := machineLook{settings: c, server: server}
+	machine := machineLook{settings: c, server: server, limits: limits}
 	served.Go(func() { machine.watch(looks, log) })
 	look := func() agent.Look { return machine.add(a.Look()) }
 	served.Go(func() {

@@ -80,7 +80,8 @@ func ask(socket string) (l agent.Look, raw []byte, err error) {
 
 // well says whether the agent can do its work.
 func well(l agent.Look) bool {
-	return l.Registered && !l.Deregistered && l.NoRoom == "" && l.Docker.OK && l.Commands.OK && l.Heartbeats.OK
+	limited := !l.TaskLimitsWanted || l.TaskLimits != nil && l.TaskLimits.OK
+	return limited && l.Registered && !l.Deregistered && l.NoRoom == "" && l.Docker.OK && l.Commands.OK && l.Heartbeats.OK
 }
 
 // show is status for people.
@@ -113,6 +114,9 @@ func show(to io.Writer, l agent.Look, now time.Time) error {
 		line("instance metadata", "%s", health(*h, "containers on bridges are kept from it", "MAY BE REACHED by containers"))
 	} else {
 		line("instance metadata", "open to containers, as LONGSHORE_BLOCK_INSTANCE_METADATA says")
+	}
+	if h := l.TaskLimits; h != nil {
+		line("task limits", "%s", health(*h, "hold for the containers of a task together", "HOLD FOR EACH container"))
 	}
 	if i := l.Images; i != nil {
 		line("images", "%s", images(*i, now))

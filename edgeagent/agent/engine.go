@@ -71,6 +71,7 @@ type EngineInfo struct {
 	Arch       string // x86_64 or arm64
 	OSType     string
 	HardwareID string // stable for this machine
+	TaskLimits bool   `json:",omitempty"` // it keeps a task's size for its containers together
 }
 
 // ContainerID names a container by what it is for.

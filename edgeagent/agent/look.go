@@ -29,10 +29,14 @@ type Look struct {
 	// TaskEndpoint is whether containers find their task's metadata and credentials,
 	// MetadataBlock whether they are kept from the instance metadata service; nil for
 	// what is switched off. The agent's main fills them in.
-	TaskEndpoint  *Health     `json:"taskEndpoint,omitempty"`
-	MetadataBlock *Health     `json:"instanceMetadataBlock,omitempty"`
-	NoRoom        string      `json:"noRoom,omitempty"` // why this machine takes no more tasks
-	Images        *ImagesLook `json:"images,omitempty"`
+	TaskEndpoint  *Health `json:"taskEndpoint,omitempty"`
+	MetadataBlock *Health `json:"instanceMetadataBlock,omitempty"`
+	// TaskLimits is whether a task's size holds for its containers together, wanted
+	// whether that was asked for; nil if it is switched off. The agent's main fills it in.
+	TaskLimits       *Health     `json:"taskLimits,omitempty"`
+	TaskLimitsWanted bool        `json:"taskLimitsWanted,omitempty"`
+	NoRoom           string      `json:"noRoom,omitempty"` // why this machine takes no more tasks
+	Images           *ImagesLook `json:"images,omitempty"`
 	// Held is how many commands cannot be judged yet, Tombstones how many tasks are
 	// remembered by their end alone.
 	Held       int        `json:"held"`

@@ -6,6 +6,7 @@ import (
 
 	"github.com/longshore-run/longshore/shared/fault"
 	"github.com/longshore-run/longshore/shared/task"
+	"github.com/longshore-run/longshore/shared/wire"
 )
 
 func TestLook_ShowsWhatIsKnownAndWhatDoesNotWork(t *testing.T) {
@@ -46,4 +47,18 @@ func TestLook_ShowsWhatIsKnownAndWhatDoesNotWork(t *testing.T) {
 		}
 		r.down()
 	})
+}
+
+// ECS's attribute tells placement constraints where a task's size holds for its
+// containers together.
+func TestRegister_TellsWhetherTasksAreLimited(t *testing.T) {
+	for _, limits := range []bool{false, true} {
+		bubble(t, func(r *rig) {
+			r.engine.Facts.TaskLimits = limits
+			r.up()
+			if _, told := last[*wire.Register](r).Attributes["ecs.capability.task-cpu-mem-limit"]; told != limits {
+				t.Errorf("limits: %t, told: %t", limits, told)
+			}
+		})
+	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/longshore-run/longshore/shared/fault"
 	"github.com/longshore-run/longshore/shared/logkey"
+	"github.com/longshore-run/longshore/shared/taskdef"
 	"github.com/longshore-run/longshore/shared/wire"
 )
 
@@ -138,6 +139,9 @@ func attributes(e EngineInfo, zone string, capabilities, own []string) map[strin
 		if value != "" {
 			all[name] = value
 		}
+	}
+	if e.TaskLimits {
+		all[taskdef.CapabilityTaskLimits] = ""
 	}
 	for _, name := range capabilities {
 		all[name] = ""

@@ -33,6 +33,12 @@ type Agent struct {
 	DockerHost  string        `env:"DOCKER_HOST" def:"unix:///var/run/docker.sock"`
 	CleanupWait time.Duration `env:"LONGSHORE_CLEANUP_WAIT" def:"3h" min:"1s"`
 	ReportWait  time.Duration `env:"LONGSHORE_REPORT_WAIT" def:"72h" min:"1m"`
+	// TaskLimits puts the containers of a task with a size into a control group; auto
+	// where that can be done.
+	TaskLimits   string        `env:"LONGSHORE_TASK_CPU_MEM_LIMIT" def:"auto" one:"auto|true|false"`
+	CgroupPath   string        `env:"LONGSHORE_CGROUP_PATH" def:"/sys/fs/cgroup"`
+	CgroupPeriod time.Duration `env:"LONGSHORE_CGROUP_CPU_PERIOD" def:"100ms" min:"8ms" max:"100ms"`
+
 	StopTimeout time.Duration `env:"LONGSHORE_STOP_TIMEOUT" def:"30s" min:"1s"`
 	// CreateTimeout and StartTimeout bound a call of the engine.
 	CreateTimeout time.Duration `env:"LONGSHORE_CREATE_TIMEOUT" def:"4m" min:"1s"`

@@ -19,6 +19,10 @@ const (
 	CapabilityLogSecretsASM    = "ecs.capability.secrets.asm.bootstrap.log-driver"
 )
 
+// CapabilityTaskLimits is ECS's name for what an agent tells that keeps a task's cpu and memory for its containers
+// together. Placement does not go by it by itself: where it is not told each container is bounded. Constraints may ask for it.
+const CapabilityTaskLimits = "ecs.capability.task-cpu-mem-limit"
+
 // attributeLogsRole is that of a host whose awslogs driver writes with the execution role. It is shown, as the drivers
 // themselves are, but placement does not go by it: Docker has credentials of its own for its logs, or says that it lacks them.
 const attributeLogsRole = "ecs.capability.execution-role-awslogs"

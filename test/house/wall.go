@@ -146,6 +146,10 @@ var walls = []wall{
 		why: "it changes the machine by the machine's own programs, and knows no agent",
 	},
 	{
+		room: "edgeagent/internal/taskgroup/...", allow: []room{"std", "edgeagent/internal/taskgroup", "shared/...", "github.com/coreos/go-systemd/v22/dbus", "github.com/godbus/dbus/v5"}, tests: testTools,
+		why: "it writes control groups, or has systemd do so; it knows no engine, and no task but by its id",
+	},
+	{
 		room: "edgeagent/internal/...", allow: join(awsSDK, []room{"std", "shared/...", "edgeagent/agent"}),
 		tests: join(testTools, []room{"edgeagent/agent/..."}),
 		why:   "an adapter knows its product and the front door, never another adapter",

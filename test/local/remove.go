@@ -101,6 +101,7 @@ func removeContainers(ctx context.Context, instances []string) error {
 		for _, v := range volumes.Volumes {
 			errs = append(errs, api.VolumeRemove(ctx, v.Name, true))
 		}
+		errs = append(errs, removeGroups(id))
 	}
 	return errors.Join(errs...)
 }

@@ -37,6 +37,9 @@ func (e *Engine) Create(ctx context.Context, spec agent.Spec) (string, error) {
 		if err := e.placeRows(&r); err != nil {
 			return err
 		}
+		if err := e.enroll(ctx, api, &r, spec); err != nil {
+			return err
+		}
 		c, err := api.ContainerCreate(ctx, r.Config, r.Host, r.Network, nil, r.Name)
 		switch {
 		case err == nil:
@@ -130,6 +133,9 @@ func (e *Engine) run(ctx context.Context, api *client.Client, c container.Inspec
 	static := staticPorts(c)
 	err := e.stays(ctx, "start")
 	if err != nil {
+		return err
+	}
+	if err = e.reenroll(ctx, api, c); err != nil {
 		return err
 	}
 	for range portTries {

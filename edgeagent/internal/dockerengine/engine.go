@@ -26,7 +26,8 @@ type Engine struct {
 	now      func() time.Time
 	taken    func(tcp, udp []int) ([]int, []int) // nil: the host's ports cannot be seen
 
-	pause pauseProgram
+	pause  pauseProgram
+	groups grouping
 
 	turn    chan struct{} // held by the one who negotiates the API version
 	pausing chan struct{} // and by the one who has the pause image made

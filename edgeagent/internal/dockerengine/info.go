@@ -38,6 +38,7 @@ func (e *Engine) Info(ctx context.Context) (agent.EngineInfo, error) {
 	e.mu.Lock()
 	e.roots = roots(info)
 	e.mu.Unlock()
+	groups := e.regard(ctx, info)
 	return agent.EngineInfo{
 		Version:    info.ServerVersion,
 		CPUs:       info.NCPU,
@@ -45,6 +46,7 @@ func (e *Engine) Info(ctx context.Context) (agent.EngineInfo, error) {
 		Arch:       arch(info.Architecture),
 		OSType:     info.OSType,
 		HardwareID: hardware(os.DirFS("/"), info.ID),
+		TaskLimits: groups != nil && e.groups.put,
 	}, nil
 }
 

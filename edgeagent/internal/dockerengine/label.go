@@ -34,6 +34,7 @@ const (
 	labelHealth     = ours + "health"      // checked: the definition has a health check, or nothing
 	labelVolume     = ours + "volume"
 	labelScope      = ours + "scope"
+	labelSize       = ours + "task-size" // of a task with a control group of its own: cpu=512,memory=256
 	labelTaskRole   = ours + "task-role" // the ARN of the task's role, or nothing
 )
 
@@ -49,7 +50,7 @@ const (
 // sometimes are our labels that not every container needs. They are set all the
 // same, to nothing: Docker puts an image's labels under those of its container, so
 // that one which is left out would be the image's to say.
-var sometimes = []string{labelGPUs, labelPorts, labelRows, labelEssential, labelHealth, labelVolume, labelScope, agent.LabelSupervision, labelTaskRole}
+var sometimes = []string{labelGPUs, labelPorts, labelRows, labelEssential, labelHealth, labelVolume, labelScope, agent.LabelSupervision, labelSize, labelTaskRole}
 
 // containerLabels are the user's labels under ours and ECS's.
 func containerLabels(instance string, spec agent.Spec, c taskdef.ContainerDefinition) map[string]string {

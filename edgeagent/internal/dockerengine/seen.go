@@ -47,6 +47,7 @@ func (e *Engine) List(ctx context.Context) ([]agent.Seen, error) {
 		if err != nil {
 			return err
 		}
+		e.sweep(ctx, api, found)
 		list, err = e.lookAt(ctx, api, found)
 		return err
 	})

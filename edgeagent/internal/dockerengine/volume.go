@@ -60,10 +60,10 @@ func agrees(have volume.Volume, want volumeRequest) error {
 	return nil
 }
 
-// RemoveTask deletes the volumes that lived for one attempt of a task. Its
-// containers must be gone: a volume in use is a Conflict.
+// RemoveTask deletes the volumes that lived for one attempt of a task, and its
+// control group. Its containers must be gone: what is in use is a Conflict.
 func (e *Engine) RemoveTask(ctx context.Context, taskID string, attempt int) error {
-	return e.do(ctx, fmt.Sprintf("remove volumes of task %s", taskID), e.limits.Remove, func(ctx context.Context, api *client.Client) error {
+	return e.do(ctx, fmt.Sprintf("remove what is left of task %s", taskID), e.limits.Remove, func(ctx context.Context, api *client.Client) error {
 		list, err := api.VolumeList(ctx, volume.ListOptions{
 			Filters: e.only(labelTask, taskID, labelAttempt, strconv.Itoa(attempt), labelScope, "task"),
 		})
@@ -76,6 +76,6 @@ func (e *Engine) RemoveTask(ctx context.Context, taskID string, attempt int) err
 				failures = append(failures, classify(ctx, "remove volume "+v.Name, err))
 			}
 		}
-		return errors.Join(failures...)
+		return errors.Join(append(failures, e.ungroup(ctx, api, taskID, attempt))...)
 	})
 }

@@ -64,6 +64,9 @@ var rows = []row{
 	becomes("ECS_TASK_METADATA_RPS_LIMIT", "LONGSHORE_TASK_METADATA_RPS_LIMIT", asIs),
 	becomes("ECS_ENGINE_AUTH_TYPE", "LONGSHORE_ENGINE_AUTH_TYPE", authType),
 	becomes("ECS_ENGINE_AUTH_DATA", "LONGSHORE_ENGINE_AUTH_DATA", asIs),
+	becomes("ECS_ENABLE_TASK_CPU_MEM_LIMIT", "LONGSHORE_TASK_CPU_MEM_LIMIT", yesOrNo),
+	becomes("ECS_CGROUP_PATH", "LONGSHORE_CGROUP_PATH", asIs),
+	becomes("ECS_CGROUP_CPU_PERIOD", "LONGSHORE_CGROUP_CPU_PERIOD", asIs),
 	becomes("ECS_LOGLEVEL", "LONGSHORE_LOG_LEVEL", level),
 
 	ignored("ECS_DATADIR", "the state of that agent is not ours; LONGSHORE_DATA_DIR says where ours is"),
@@ -86,9 +89,6 @@ var rows = []row{
 	ignored("ECS_ENABLE_AWSLOGS_EXECUTIONROLE_OVERRIDE", noLogRole, "false"),
 	ignored("ECS_ALTERNATE_CREDENTIAL_PROFILE", "AWS_PROFILE of the AWS SDK says it"),
 	ignored("ECS_DISABLE_DOCKER_HEALTH_CHECK", "health checks are part of a definition, and always done", "false"),
-	ignored("ECS_ENABLE_TASK_CPU_MEM_LIMIT", "a task's own limits are counted, and set for each container; there is no group above them", "false"),
-	ignored("ECS_CGROUP_PATH", "no group above a task's containers is made"),
-	ignored("ECS_CGROUP_CPU_PERIOD", "the engine's own period is used"),
 	ignored("ECS_SHARED_VOLUME_MATCH_FULL_CONFIG", "a volume of the name is used if its driver is the one that was asked for", "false"),
 	ignored("ECS_CONTAINER_INSTANCE_PROPAGATE_TAGS_FROM", "tags of container instances are set with TagResource", "none"),
 	ignored("ECS_CONTAINER_INSTANCE_TAGS", "tags of container instances are set with TagResource"),
@@ -179,6 +179,15 @@ func disabled(value string) (string, error) {
 		return "off", nil
 	}
 	return "disk", nil
+}
+
+// yesOrNo is a truth in any of the ways that ECS's agent reads one.
+func yesOrNo(value string) (string, error) {
+	yes, err := strconv.ParseBool(value)
+	if err != nil {
+		return "", errors.New("must be true or false")
+	}
+	return strconv.FormatBool(yes), nil
 }
 
 // notices are those of Spot, too, or not.
