@@ -3,6 +3,7 @@ package dockerengine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -56,10 +57,8 @@ func (e *Engine) regard(ctx context.Context, info system.Info) Groups {
 		return nil
 	}
 	driver := info.CgroupDriver
-	for _, o := range info.SecurityOptions {
-		if strings.Contains(o, "name=rootless") {
-			driver += " (rootless)" // whose groups are a user's, below another root
-		}
+	if slices.ContainsFunc(info.SecurityOptions, func(o string) bool { return strings.Contains(o, "name=rootless") }) {
+		driver += " (rootless)" // whose groups are a user's, below another root
 	}
 	like := driver + " " + info.CgroupVersion
 	g.mu.Lock()
