@@ -290,9 +290,6 @@ func TestImages_AnEngineThatDoesNotAnswerIsAskedAgain(t *testing.T) {
 	bubble(t, func(r *rig) {
 		diskRig(r)
 		r.engine.SetDisk(100*gib, 30*gib)
-		r.up()
-		r.ran(1, "a")
-		r.engine.SetDisk(100*gib, 2*gib)
 		fails := 3
 		r.engine.Script = func(_ context.Context, verb string, _ agent.ContainerID) error {
 			if verb == "removeimage" && fails > 0 {
@@ -301,6 +298,9 @@ func TestImages_AnEngineThatDoesNotAnswerIsAskedAgain(t *testing.T) {
 			}
 			return nil
 		}
+		r.up()
+		r.ran(1, "a")
+		r.engine.SetDisk(100*gib, 2*gib)
 		r.pass(10 * time.Minute)
 		r.has()
 		r.down()
