@@ -234,7 +234,7 @@ func TestDamage_OfAnyPageTheAgentGoesOnAndAllAgree(t *testing.T) {
 			}
 		}
 		t.Logf("%d damaged files: %d are used as they were, %d moved aside", len(damaged), used, moved)
-		if used == 0 || moved < len(damaged)/2 {
+		if used == 0 || moved < len(damaged)/4 { // many a flipped bit is of what no page uses
 			t.Errorf("of %d damaged files %d were used and %d moved aside: the test damages too little or too much", len(damaged), used, moved)
 		}
 	})
