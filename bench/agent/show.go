@@ -43,7 +43,7 @@ func median[T float64 | time.Duration](all []T) T {
 		return 0
 	}
 	sorted := slices.Sorted(slices.Values(all))
-	return sorted[len(sorted)/2]
+	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
 }
 
 // figure is a number beside the times, and what it may be: 0 for anything.

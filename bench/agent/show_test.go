@@ -21,6 +21,15 @@ func TestMeasured_RatiosAreOfTheSameRound(t *testing.T) {
 	}
 }
 
+func TestMedian_OfAnEvenNumberIsBetweenTheTwo(t *testing.T) {
+	if m := median([]float64{3, 1, 2, 10}); m != 2.5 {
+		t.Errorf("%v", m)
+	}
+	if m := median([]time.Duration{5, 1, 3}); m != 3 {
+		t.Errorf("%v", m)
+	}
+}
+
 func TestShow_MarksWhatIsBeyondItsBound(t *testing.T) {
 	m := measured{Mode: "host", Size: 10}
 	m.add(map[string]time.Duration{byBare: time.Second, byAgent: 1200 * time.Millisecond})
