@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/longshore-run/longshore/edgeagent/internal/supervise"
 	"github.com/longshore-run/longshore/shared/fault"
 	"github.com/longshore-run/longshore/shared/taskdef"
 )
@@ -88,10 +89,13 @@ func (v Values) give(spec *Spec, own []taskdef.KeyValuePair) {
 	spec.LogOptions = v.LogOptions
 }
 
-var errNoProvider = fault.New(fault.Invalid, initialization+": this agent reads nothing from other services")
+var errNoProvider = fault.New(fault.Invalid, NoSecrets+": this agent reads nothing from other services")
 
-// initialization opens the texts of ends that what is kept elsewhere is to blame for.
-const initialization = "ResourceInitializationError: unable to pull secrets or registry auth"
+// How ECS opens the texts of ends that what is kept elsewhere is to blame for.
+const (
+	NoSecrets = supervise.Initialization + ": unable to pull secrets or registry auth"
+	NoFiles   = supervise.Initialization + ": failed to download env files"
+)
 
 func (s *shell) need(c taskdef.ContainerDefinition) Need {
 	return Need{ContainerID: s.id(c.Name), ExecutionRole: s.def.ExecutionRoleArn, Definition: c}

@@ -4,22 +4,18 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"strings"
 
 	"github.com/aws/smithy-go"
 
+	"github.com/longshore-run/longshore/edgeagent/agent"
 	"github.com/longshore-run/longshore/shared/fault"
 )
 
-// The words by which ECS tells that what is kept elsewhere kept a task from starting.
-const (
-	pullWords  = "ResourceInitializationError: unable to pull secrets or registry auth"
-	filesWords = "ResourceInitializationError: failed to download env files"
-)
+func initialization(err error) error { return begin(agent.NoSecrets, err) }
 
-func initialization(err error) error { return begin(pullWords, err) }
-
-func filesFault(err error) error { return begin(filesWords, err) }
+func filesFault(err error) error { return begin(agent.NoFiles, err) }
 
 func begin(words string, err error) error {
 	return &fault.Error{Kind: fault.Of(err), Message: words, Cause: err}
@@ -37,7 +33,7 @@ func classify(err error, what string) error {
 	if api, ok := errors.AsType[smithy.APIError](err); ok {
 		kind := fault.Invalid
 		switch code := api.ErrorCode(); {
-		case hasAny(code, passing), api.ErrorFault() == smithy.FaultServer, status(err) >= 500:
+		case slices.ContainsFunc(passing, func(sign string) bool { return strings.Contains(code, sign) }), api.ErrorFault() == smithy.FaultServer, status(err) >= 500:
 			kind = fault.Unavailable
 		case strings.Contains(code, "AccessDenied"), status(err) == 403:
 			kind = fault.Denied
@@ -51,15 +47,6 @@ func classify(err error, what string) error {
 		text = "no answer in time"
 	}
 	return fault.New(fault.Unavailable, "%s: %s", what, text)
-}
-
-func hasAny(text string, signs []string) bool {
-	for _, s := range signs {
-		if strings.Contains(text, s) {
-			return true
-		}
-	}
-	return false
 }
 
 func status(err error) int {

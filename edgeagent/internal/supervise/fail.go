@@ -19,14 +19,14 @@ func (t *Task) fail(c *Container, name string, err error, now time.Time) {
 	t.want(Order{Cause: task.FailedCause, Reason: text}, now)
 }
 
-// initialization is ECS's name for what a task needs from other services.
-const initialization = "ResourceInitializationError"
+// Initialization is how ECS names the want of what a task needs from other services.
+const Initialization = "ResourceInitializationError"
 
 // named is an error's text with ECS's name for it in front, bounded.
 func named(name string, err error) string {
 	text := err.Error()
 	head, _, ok := strings.Cut(text, ":")
-	if !ok || head != initialization && (!strings.HasPrefix(head, "Cannot") || !strings.HasSuffix(head, "Error")) {
+	if !ok || head != Initialization && (!strings.HasPrefix(head, "Cannot") || !strings.HasSuffix(head, "Error")) {
 		text = name + ": " + text
 	}
 	return text[:min(len(text), wire.MaxReason)]
