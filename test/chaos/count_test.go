@@ -3,6 +3,7 @@
 package chaos
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
@@ -86,12 +88,12 @@ func (g *stage) report(c *counts, s *samples, l *load, o outcome, told Testimony
               to the engine %+v
   functions   %d killed (%v); %d invocations ended with their process, some of them with AWS
   AWS         restarted %d times; the reaper was run %d times, %d of them in vain
-  instances   %d reaped, %d returned%s
+  instances   %d reaped, %d returned%s%s
   tasks       %d accepted (%d tokens used again, service rolled %d times): %d exited (%d of them kept whatever came), %d stopped by users, %d lost (%d of them told late)
   engine      %d starts of %d tasks; doubles %d; containers left %d
   reports     %d sendings were not answered and made again, %d heartbeats were not; put aside %v`,
 		*seed, *length, agents, c.kills, c.leaves, c.pauses, c.drags, c.skewed, len(s.outages), c.partitions, c.engines, clouds, engines,
-		functions, sorted(c.functions), g.killedWorking(), c.restarts, s.ticks.Load(), s.unticked.Load(), s.reaps(), s.returns(), listed(s.outages),
+		functions, sorted(c.functions), g.killedWorking(), c.restarts, s.ticks.Load(), s.unticked.Load(), s.reaps(), s.returns(), listed(s.outages), g.reaperSaid(),
 		len(l.all), l.tokens.Load(), l.rolls.Load(), o.Exited, o.Kept, o.Stopped, o.Lost, o.LostToldLate,
 		told.Starts, told.Tasks, len(told.Doubles), len(told.Left),
 		g.said("reports wait"), g.said("heartbeat"), g.dead())
@@ -104,6 +106,25 @@ func listed(all []*outage) string {
 	var b strings.Builder
 	for _, o := range all {
 		fmt.Fprintf(&b, "\n              %s", o)
+	}
+	return b.String()
+}
+
+// reaperSaid is what the reaper logged of what it reaped, and of what it did not.
+func (g *stage) reaperSaid() string {
+	text, err := os.ReadFile(g.EmulatorLog())
+	if err != nil {
+		g.t.Error(err)
+	}
+	var b strings.Builder
+	for line := range strings.Lines(string(text)) {
+		var said struct {
+			Time              time.Time
+			Msg, Zone, Reason string
+		}
+		if json.Unmarshal([]byte(line), &said) == nil && (said.Msg == "instance reaped" || said.Msg == "nothing is reaped") {
+			fmt.Fprintf(&b, "\n              %s %s %s: %s", said.Time.Format(time.TimeOnly), said.Msg, said.Zone, said.Reason)
+		}
 	}
 	return b.String()
 }

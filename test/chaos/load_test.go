@@ -38,6 +38,8 @@ type load struct {
 	tokens atomic.Int64 // requests made with a token that was used before
 	rolls  atomic.Int64
 
+	sitting []string // tasks that stay on one agent each
+
 	mu  sync.Mutex
 	all []accepted
 }
@@ -66,6 +68,9 @@ func (g *stage) load(seed uint64) *load {
 	if err != nil {
 		g.t.Fatal(err)
 	}
+	for n := 1; n <= agents; n++ {
+		l.sit(n)
+	}
 	ctx, stop := context.WithCancel(g.t.Context())
 	l.stop = stop
 	const users = 3
@@ -93,10 +98,29 @@ func (l *load) every(ctx context.Context, pause func() time.Duration, do func())
 	})
 }
 
-// end lets the requests under way come to their answers, and makes no more.
+// end lets the requests under way come to their answers, and makes no more but to
+// stop what is there for as long as the load.
 func (l *load) end() {
 	l.stop()
 	l.done.Wait()
+	for _, arn := range l.sitting {
+		l.stopTask(arn)
+	}
+}
+
+// sit has a task on one agent for as long as the load: whatever else chance brings
+// there, this one is lost when the agent is reaped.
+func (l *load) sit(agent int) {
+	arn, ok := l.run(&ecs.RunTaskInput{
+		Cluster: aws.String(local.Cluster), TaskDefinition: &l.job, Overrides: override([]string{"sleep", "3600"}),
+		PlacementConstraints: []types.PlacementConstraint{{
+			Type: types.PlacementConstraintTypeMemberOf, Expression: aws.String(fmt.Sprintf("attribute:seat == %d", agent)),
+		}},
+	})
+	if ok {
+		l.sitting = append(l.sitting, arn)
+		l.all = append(l.all, accepted{arn: arn, stop: true})
+	}
 }
 
 // use is one thing that a user does.
@@ -141,6 +165,10 @@ func (l *load) use(ctx context.Context, r *rand.Rand) {
 	case <-until.C:
 	case <-ctx.Done(): // what is asked to stop is stopped, also at the end
 	}
+	l.stopTask(arn)
+}
+
+func (l *load) stopTask(arn string) {
 	if _, err := insist(l.g.t.Context(), patience, func() (*ecs.StopTaskOutput, error) {
 		return l.g.ecs.StopTask(l.g.t.Context(), &ecs.StopTaskInput{Cluster: aws.String(local.Cluster), Task: &arn, Reason: aws.String("a user")})
 	}); err != nil {

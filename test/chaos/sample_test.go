@@ -31,14 +31,23 @@ type outage struct {
 	Act
 	due     time.Time // from then on a run of the reaper has to find it
 	runs    int       // of the reaper that began later and came to their end
+	sure    int       // of those, the ones that a brake without a token cannot have kept from it
 	last    time.Time // when the last of them ended
 	noticed time.Duration
 	over    bool
 }
 
-// enoughRuns have to find what is due: the first may know of no probe that was sent
-// late enough, the next may be held back for a moment. It takes one or two.
-const enoughRuns = 8
+const (
+	// enoughRuns have to find what is due: the first may know of no probe that was
+	// sent late enough, the next may be held back for a moment. It takes one or two.
+	enoughRuns = 8
+	// A zone's brake has one token a minute here: none is left if its instance was
+	// reaped just before, or if all instances were late when the budget was set, as
+	// after a restart of AWS.
+	brakeLife = time.Minute
+	// mostOut are out for long at once, so that never all are late.
+	mostOut = agents / 2
+)
 
 func (o *outage) String() string {
 	if o.noticed > 0 {
@@ -103,6 +112,7 @@ func (s *samples) ran(begun time.Time) {
 	for _, o := range s.outages {
 		if !o.over && begun.After(o.due) {
 			o.runs++
+			o.sure += bit(begun.After(o.due.Add(brakeLife)))
 			o.last = time.Now()
 		}
 	}
@@ -111,7 +121,8 @@ func (s *samples) ran(begun time.Time) {
 // outlast waits for the end of a fault that has begun. One that is to outlast
 // reapAfter goes on until that was noticed, or enough runs of the reaper have not:
 // how soon they come to their end is the machine's.
-func (s *samples) outlast(ctx context.Context, a Act, end time.Time) {
+func (s *samples) outlast(ctx context.Context, a Act) {
+	end := time.Now().Add(a.For)
 	if !a.Long {
 		until(ctx, end)
 		return
@@ -120,7 +131,7 @@ func (s *samples) outlast(ctx context.Context, a Act, end time.Time) {
 	s.mu.Lock()
 	s.outages = append(s.outages, o)
 	s.mu.Unlock()
-	const most = 3 * time.Minute
+	const most = 4 * time.Minute
 	for !s.decided(o) && time.Now().Before(o.due.Add(most)) {
 		if !until(ctx, time.Now().Add(100*time.Millisecond)) {
 			return
@@ -136,7 +147,7 @@ func (s *samples) decided(o *outage) bool {
 	if s.lost[o.Agent] {
 		o.noticed, o.over = max(time.Since(o.due), 1), true
 	}
-	if o.runs >= enoughRuns && s.looked.After(o.last) {
+	if o.sure >= enoughRuns && s.looked.After(o.last) {
 		o.over = true
 	}
 	return o.over
