@@ -20,7 +20,7 @@ import (
 )
 
 var (
-	seed   = flag.Uint64("seed", 0, "of the plan of faults; 0 takes one by chance")
+	seed   = flag.Uint64("seed", 15323315543591221207, "of the plan of faults") // AWS is restarted while an agent is out for long
 	length = flag.Duration("length", 2*time.Minute, "how long faults go on")
 )
 
@@ -32,9 +32,6 @@ const (
 // Agents, links, functions and AWS itself fail by a plan while users work. Then all
 // faults end, and everything comes to rest: nothing lost, nothing doubled.
 func TestChaos(t *testing.T) {
-	if *seed == 0 {
-		*seed = rand.Uint64()
-	}
 	acts := Plan(*seed, Shape{Agents: agents, Length: *length, ReapAfter: reapAfter, Notice: notice})
 	t.Logf("seed %d: go test -tags e2e -count=1 -v -run TestChaos ./test/chaos -args -seed %d -length %s plays this plan again", *seed, *seed, *length)
 	for _, a := range acts {

@@ -2,7 +2,10 @@
 
 package chaos
 
-import "time"
+import (
+	"math/rand/v2"
+	"time"
+)
 
-// The long form has a quarter of an hour of faults.
-func init() { *length = 15 * time.Minute }
+// The long form has a quarter of an hour of faults, by another plan each time.
+func init() { *length, *seed = 15*time.Minute, rand.Uint64() }
