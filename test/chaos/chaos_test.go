@@ -55,10 +55,10 @@ func TestChaos(t *testing.T) {
 	}
 	begun := time.Now()
 	for n := 1; n <= agents; n++ {
-		g.awaitBack(n, time.Minute)
+		g.awaitBack(n, 2*time.Minute)
 	}
 	connected := time.Since(begun)
-	l.settle(3 * time.Minute)
+	l.settle(4 * time.Minute)
 	t.Logf("after the last fault all are connected in %s, and at rest in %s", connected.Round(time.Second), time.Since(begun).Round(time.Second))
 	g.matches()
 	outcome := l.outcome()
@@ -257,8 +257,8 @@ func (g *stage) leaveNothing() {
 	}); err != nil {
 		g.t.Fatal(err)
 	}
-	g.eventually(time.Minute, "free is everything", func() (bool, any) { held := g.allFree(); return held == "", held })
+	g.eventually(2*time.Minute, "free is everything", func() (bool, any) { held := g.allFree(); return held == "", held })
 	for n := 1; n <= agents; n++ {
-		g.awaitClean(n, time.Minute)
+		g.awaitClean(n, 2*time.Minute)
 	}
 }

@@ -183,7 +183,7 @@ func insist[Out any](ctx context.Context, most time.Duration, call func() (Out, 
 	}
 }
 
-const patience = 45 * time.Second // a restart of the emulator, on a busy machine
+const patience = 2 * time.Minute // a restart of the emulator, on a busy machine
 
 func (g *stage) register(family string, change func(*ecs.RegisterTaskDefinitionInput, *types.ContainerDefinition)) string {
 	g.t.Helper()
