@@ -53,6 +53,15 @@ func TestJudge_TwoThousandTasksInSteps(t *testing.T) {
 	}
 }
 
+// hurried is a call's context with a second left whenever it is looked at, too little to
+// begin more: a real deadline would have passed at the first stall of a busy machine.
+var hurried = hurry{ctx}
+
+type hurry struct{ context.Context }
+
+// Deadline implements context.Context.
+func (hurry) Deadline() (time.Time, bool) { return time.Now().Add(time.Second), true }
+
 func TestJudge_StopsInTimeAndGoesOnWithTheNextBeat(t *testing.T) {
 	w := controltest.NewWorld(t)
 	e := host(t, w, "i")
@@ -60,10 +69,8 @@ func TestJudge_StopsInTimeAndGoesOnWithTheNextBeat(t *testing.T) {
 	w.Clock.Move(time.Second)
 	e.forget()
 	b := e.beat()
-	soon, cancel := context.WithDeadline(ctx, time.Now().Add(2*time.Second))
-	defer cancel()
 	w.Memory.CatchUp()
-	if err := w.Heartbeats(soon, []control.Beat{b})[0]; err != nil {
+	if err := w.Heartbeats(hurried, []control.Beat{b})[0]; err != nil {
 		t.Fatal(err)
 	}
 	if w.Task(id).LastStatus != task.Running || w.Lease(e.id).Inventory != "" {

@@ -1,7 +1,6 @@
 package control_test
 
 import (
-	"context"
 	"fmt"
 	"reflect"
 	"strings"
@@ -447,10 +446,8 @@ func TestReport_WithoutTimeLeftComesAgain(t *testing.T) {
 	w := controltest.NewWorld(t)
 	e := host(t, w, "i")
 	id := e.running()
-	short, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
 	told := []control.Told{{Sender: e.sender(), Report: e.report(id, 1, task.Stopped)}}
-	if err := w.IngestReports(short, told)[0]; !fault.Is(err, fault.Unavailable) || w.Task(id).LastStatus != task.Running {
+	if err := w.IngestReports(hurried, told)[0]; !fault.Is(err, fault.Unavailable) || w.Task(id).LastStatus != task.Running {
 		t.Fatalf("%v", err)
 	}
 	if err := w.IngestReports(ctx, told)[0]; err != nil || w.Task(id).LastStatus != task.Stopped {
