@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/docker/docker/api/types/container"
@@ -44,20 +45,21 @@ func TestVerbs_OnAStalledEngineEndByTheirDeadline(t *testing.T) {
 	for name, verb := range verbs(t) {
 		for _, after := range []string{"from the start", "after a while"} {
 			t.Run(name+" "+after, func(t *testing.T) {
-				s := newStub(t)
-				e := s.engine(t, patient())
-				if after == "after a while" {
-					if err := e.Ping(t.Context()); err != nil {
-						t.Fatal(err)
+				bubble(t, func(t *testing.T, s *stub) {
+					e := s.engine(t, patient())
+					if after == "after a while" {
+						if err := e.Ping(t.Context()); err != nil {
+							t.Fatal(err)
+						}
 					}
-				}
-				stallAll(s)
-				e.limits = short()
-				begun := time.Now()
-				err := verb(t.Context(), e)
-				if took := time.Since(begun); took > 5*time.Second || !fault.Is(err, fault.Unavailable) {
-					t.Errorf("after %s: %v, want an unavailable engine at once", took, err)
-				}
+					stallAll(s)
+					e.limits = short()
+					begun := time.Now()
+					err := verb(t.Context(), e)
+					if took := time.Since(begun); took > 5*time.Second || !fault.Is(err, fault.Unavailable) {
+						t.Errorf("after %s: %v, want an unavailable engine at once", took, err)
+					}
+				})
 			})
 		}
 	}
@@ -87,24 +89,25 @@ func TestVerbs_OnAnEngineThatIsNotThereAreUnavailable(t *testing.T) {
 }
 
 func TestVerbs_OneStalledNegotiationHoldsUpNobodyPastHisDeadline(t *testing.T) {
-	s := newStub(t)
-	s.on("GET /_ping", stall)
-	limits := patient()
-	limits.Info = 100 * time.Millisecond
-	e := s.engine(t, limits)
-	ctx, cancel := context.WithCancel(t.Context())
-	first := make(chan error, 1)
-	go func() { first <- e.Ping(ctx) }()
-	until(t, "the first call", func() bool { return s.count("GET /_ping") == 1 })
-	begun := time.Now()
-	_, err := e.Info(t.Context())
-	if took := time.Since(begun); !fault.Is(err, fault.Unavailable) || took > limits.Ping/2 {
-		t.Errorf("after %s: %v, want an unavailable engine at once", took, err)
-	}
-	cancel()
-	if err := <-first; !fault.Is(err, fault.Unavailable) {
-		t.Errorf("the first call: %v", err)
-	}
+	bubble(t, func(t *testing.T, s *stub) {
+		s.on("GET /_ping", stall)
+		limits := patient()
+		limits.Info = limits.Ping / 10
+		e := s.engine(t, limits)
+		ctx, cancel := context.WithCancel(t.Context())
+		first := make(chan error, 1)
+		go func() { first <- e.Ping(ctx) }()
+		synctest.Wait()
+		begun := time.Now()
+		_, err := e.Info(t.Context())
+		if took := time.Since(begun); !fault.Is(err, fault.Unavailable) || took > limits.Info {
+			t.Errorf("after %s: %v, want an unavailable engine at once", took, err)
+		}
+		cancel()
+		if err := <-first; !fault.Is(err, fault.Unavailable) {
+			t.Errorf("the first call: %v", err)
+		}
+	})
 }
 
 func TestVerbs_GoOnWhenTheEngineIsReplacedByAnotherVersion(t *testing.T) {
@@ -163,9 +166,13 @@ func aContainer(state container.State, change ...func(*container.InspectResponse
 // holding is a stub with one container.
 func holding(t *testing.T, c container.InspectResponse) *stub {
 	s := newStub(t)
+	s.hold(c)
+	return s
+}
+
+func (s *stub) hold(c container.InspectResponse) {
 	s.on("GET /containers/json", give([]container.Summary{{ID: c.ID}}))
 	s.on("GET /containers/"+c.ID+"/json", give(c))
-	return s
 }
 
 const bindTaken = "driver failed programming external connectivity on endpoint longshore-x (0a1b): Bind for 0.0.0.0:%s failed: port is already allocated"
@@ -256,17 +263,19 @@ func TestWith_FindsAContainerAgainThatWasMadeAnew(t *testing.T) {
 }
 
 func TestRemove_OneThatIsBeingRemovedIsAwaited(t *testing.T) {
-	s := holding(t, aContainer(container.State{}))
-	s.on("DELETE /containers/c1", say(http.StatusConflict, "removal of container c1 is already in progress"))
-	for name, wait := range map[string]http.HandlerFunc{"gone": give(container.WaitResponse{}), "never gone": stall, "gone before": nil} {
-		s.on("POST /containers/c1/wait", wait)
-		limits := patient()
-		limits.Inspect = 50 * time.Millisecond
-		if err := s.engine(t, limits).Remove(t.Context(), anID); err != nil {
-			t.Errorf("%s: %v", name, err)
+	bubble(t, func(t *testing.T, s *stub) {
+		s.hold(aContainer(container.State{}))
+		s.on("DELETE /containers/c1", say(http.StatusConflict, "removal of container c1 is already in progress"))
+		for name, wait := range map[string]http.HandlerFunc{"gone": give(container.WaitResponse{}), "never gone": stall, "gone before": nil} {
+			s.on("POST /containers/c1/wait", wait)
+			begun, limits := time.Now(), patient()
+			err := s.engine(t, limits).Remove(t.Context(), anID)
+			if took := time.Since(begun); err != nil || took > limits.Inspect {
+				t.Errorf("%s: %v after %s", name, err, took)
+			}
 		}
-	}
-	if n := s.count("POST /containers/c1/wait"); n != 3 {
-		t.Errorf("%d waits, want 3", n)
-	}
+		if n := s.count("POST /containers/c1/wait"); n != 3 {
+			t.Errorf("%d waits, want 3", n)
+		}
+	})
 }

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/longshore-run/longshore/edgeagent/agent"
@@ -113,48 +115,54 @@ func TestPulls_WhoLeavesTheQueueIsNotPulledFor(t *testing.T) {
 }
 
 func TestPulls_RegistriesThatAreDeadHoldNoPlaceForGood(t *testing.T) {
-	s := newStub(t)
-	limits := patient()
-	limits.Pulls, limits.PullTries, limits.PullSilence, limits.PullRetry = 2, 3, 50*time.Millisecond, time.Hour
-	alive := make(chan struct{})
-	s.on(routePull, func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Query().Get("fromImage") == "alive.test/a" {
-			close(alive)
-			return
+	bubble(t, func(t *testing.T, s *stub) {
+		limits := patient()
+		limits.Pulls, limits.PullTries, limits.PullRetry = 2, 3, 100*limits.PullSilence
+		alive := make(chan struct{})
+		s.on(routePull, func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Query().Get("fromImage") == "alive.test/a" {
+				close(alive)
+				return
+			}
+			thenStall(lines(`{"status":"Pulling"}`))(w, r)
+		})
+		e := s.engine(t, limits)
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		for n := range 4 { // each is between two tries for a hundred silences
+			wg.Go(func() { _, _ = e.Image(ctx, fmt.Sprintf("dead.test/%d", n), agent.Login{}) })
 		}
-		thenStall(lines(`{"status":"Pulling"}`))(w, r)
+		<-time.After(limits.PullSilence * 3 / 2)
+		synctest.Wait()
+		if got := s.count(routePull); got != 4 {
+			t.Errorf("%d of the four dead were tried", got)
+		}
+		wg.Go(func() { _, _ = e.Image(ctx, "alive.test/a", agent.Login{}) })
+		select {
+		case <-alive:
+		case <-time.After(2 * limits.PullSilence):
+			t.Error("the living one never got its turn")
+		}
+		cancel()
+		wg.Wait()
 	})
-	e := s.engine(t, limits)
-	ctx, cancel := context.WithCancel(t.Context())
-	var wg sync.WaitGroup
-	for n := range 4 { // each is between two tries for an hour
-		wg.Go(func() { _, _ = e.Image(ctx, fmt.Sprintf("dead.test/%d", n), agent.Login{}) })
-	}
-	until(t, "the dead to be tried", func() bool { return s.count(routePull) == 4 })
-	wg.Go(func() { _, _ = e.Image(ctx, "alive.test/a", agent.Login{}) })
-	select {
-	case <-alive:
-	case <-time.After(20 * time.Second):
-		t.Error("the living one never got its turn")
-	}
-	cancel()
-	wg.Wait()
 }
 
 // The time of a whole pull does not run while it waits for its turn.
 func TestPulls_WaitingForATurnIsNoPartOfAPullsTime(t *testing.T) {
-	s := newStub(t)
-	y := newYard(s)
-	limits := patient()
-	limits.Pulls, limits.Pull = 1, 300*time.Millisecond
-	e := s.engine(t, limits)
-	first, second := make(chan error, 1), make(chan error, 1)
-	go func() { _, err := e.Image(t.Context(), atYard+"slow", agent.Login{}); first <- err }()
-	until(t, "the slow one", func() bool { return len(y.list()) == 1 })
-	y.open(atYard + "quick")
-	go func() { _, err := e.Image(t.Context(), atYard+"quick", agent.Login{}); second <- err }()
-	<-first // by its time
-	if err := <-second; err == nil || !fault.Is(err, fault.NotFound) || s.count(routePull) != 2 {
-		t.Errorf("%v after %d pulls: it was to be pulled, and is not there", err, s.count(routePull))
-	}
+	bubble(t, func(t *testing.T, s *stub) {
+		y := newYard(s)
+		limits := patient()
+		limits.Pulls, limits.Pull = 1, limits.PullSilence/2
+		e := s.engine(t, limits)
+		first, second := make(chan error, 1), make(chan error, 1)
+		go func() { _, err := e.Image(t.Context(), atYard+"slow", agent.Login{}); first <- err }()
+		synctest.Wait()
+		y.open(atYard + "quick")
+		go func() { _, err := e.Image(t.Context(), atYard+"quick", agent.Login{}); second <- err }()
+		<-first // by its time
+		if err := <-second; err == nil || !strings.Contains(err.Error(), "was pulled and is not there") || s.count(routePull) != 2 {
+			t.Errorf("%v after %d pulls: it was to be pulled, and is not there", err, s.count(routePull))
+		}
+	})
 }

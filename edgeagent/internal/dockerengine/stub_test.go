@@ -20,6 +20,7 @@ import (
 type stub struct {
 	host    string
 	version string
+	memory  *pipes // nil: it listens on a socket
 
 	mu     sync.Mutex
 	routes map[string]http.HandlerFunc
@@ -170,6 +171,9 @@ func (s *stub) engine(t *testing.T, limits Limits, options ...Option) *Engine {
 	e, err := New(s.host, "instance-1", "default", append([]Option{WithLimits(limits)}, options...)...)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if s.memory != nil {
+		e.api = s.memory.client(t)
 	}
 	t.Cleanup(func() { _ = e.Close() })
 	return e

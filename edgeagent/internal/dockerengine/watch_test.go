@@ -93,14 +93,15 @@ func TestWatch_ClosesWhenTheStreamBreaks(t *testing.T) {
 }
 
 func TestWatch_ClosesWhenTheEngineDoesNotShowWhatHappened(t *testing.T) {
-	s := newStub(t)
-	s.on("GET /containers/c1/json", stall)
-	s.on(routeEvents, thenStall(lines(event("start", "c1"))))
-	limits := patient()
-	limits.Inspect = 50 * time.Millisecond
-	if seen, open := told(t, watch(t, s.engine(t, limits))); open {
-		t.Errorf("it says %+v, want it closed: the caller lists then", seen)
-	}
+	bubble(t, func(t *testing.T, s *stub) {
+		s.on("GET /containers/c1/json", stall)
+		s.on(routeEvents, thenStall(lines(event("start", "c1"))))
+		limits := patient()
+		limits.Inspect = time.Second
+		if seen, open := told(t, watch(t, s.engine(t, limits))); open {
+			t.Errorf("it says %+v, want it closed: the caller lists then", seen)
+		}
+	})
 }
 
 func TestWatch_ThatDoesNotOpenIsUnavailableOrEndsAtOnce(t *testing.T) {
