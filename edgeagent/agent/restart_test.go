@@ -237,18 +237,7 @@ func TestKill_BetweenAnyTwoCallsNothingRunsTwiceAndNothingIsForgotten(t *testing
 	for at := 1; at <= calls; at++ {
 		if ok := t.Run(fmt.Sprint(at), func(t *testing.T) {
 			scenario(t, func(r *rig) {
-				n := 0
-				r.onCall = func(what string, done bool) {
-					r.mu.Lock()
-					n++
-					now := n == at
-					r.mu.Unlock()
-					if now {
-						r.life.Kill()
-						r.t.Logf("killed at call %d: %s (done %v)", at, what, done)
-						go func() { r.again <- struct{}{} }()
-					}
-				}
+				r.killAt(at)
 			})
 		}); !ok {
 			return
@@ -261,7 +250,6 @@ func TestKill_BetweenAnyTwoCallsNothingRunsTwiceAndNothingIsForgotten(t *testing
 func scenario(t *testing.T, prepare func(r *rig)) {
 	t.Helper()
 	bubble(t, func(r *rig) {
-		r.again = make(chan struct{}, 1)
 		r.setting.CleanupWait = time.Minute
 		prepare(r)
 		r.engine.OnStart = func(c agent.ContainerID) agenttest.Program {
@@ -270,21 +258,7 @@ func scenario(t *testing.T, prepare func(r *rig)) {
 			}
 			return agenttest.Program{Deaf: c.Task == id(2)}
 		}
-		stopper := make(chan struct{})
-		defer close(stopper)
-		r.up()
-		go func() { // a supervisor restarts what was killed
-			for {
-				select {
-				case <-r.again:
-					r.leave()
-					<-r.done
-					r.begin()
-				case <-stopper:
-					return
-				}
-			}
-		}()
+		defer r.supervise()()
 		garbled := r.assign(3, 1)
 		garbled.Definition = []byte(`"no definition"`)
 		r.inbox.Put(r.assign(1, 1), r.assign(2, 1), garbled, r.stop(4, 1))

@@ -64,6 +64,7 @@ func newRig(t *testing.T) *rig {
 	t.Helper()
 	r := &rig{
 		t: t, engine: agenttest.NewEngine(), inbox: agenttest.NewInbox(), outbox: agenttest.NewOutbox(),
+		again:   make(chan struct{}, 1),
 		journal: agenttest.NewJournal("first", identity), reserve: agenttest.NewReserve(), epoch: 100, acks: true, logs: &logs{}, rand: func() float64 { return 0 },
 	}
 	if err := setting.FromEnv(&r.setting, func(name string) (string, bool) {

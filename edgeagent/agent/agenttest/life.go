@@ -64,7 +64,14 @@ func (l *Life) do(what string, call func() error) error {
 func (l *Life) Config(c agent.Config) agent.Config {
 	c.Engine = lifeEngine{c.Engine, l}
 	if c.Images != nil {
+		c.Images.Pulled() // what the process before has not written down died with it
 		c.Images = lifeImages{c.Images, l}
+	}
+	if c.Provider != nil {
+		c.Provider = lifeProvider{c.Provider, l}
+	}
+	if c.Reserve != nil {
+		c.Reserve = lifeReserve{c.Reserve, l}
 	}
 	c.Inbox = lifeInbox{c.Inbox, l}
 	c.Outbox = lifeOutbox{c.Outbox, l}
@@ -121,15 +128,6 @@ func (q lifeInbox) Delete(ctx context.Context, receipts []string) error {
 		return nil
 	}
 	return q.life.do("delete commands", func() error { return q.Inbox.Delete(ctx, receipts) })
-}
-
-type lifeImages struct {
-	agent.ImageStore
-	life *Life
-}
-
-func (s lifeImages) RemoveImage(ctx context.Context, i agent.Image) error {
-	return s.life.do("remove image", func() error { return s.ImageStore.RemoveImage(ctx, i) })
 }
 
 type lifeEngine struct {

@@ -3,6 +3,7 @@ package journal_test
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -239,29 +241,7 @@ func TestCommit_SurvivesSIGKILLAtAnyMoment(t *testing.T) {
 	dir := t.TempDir()
 	said := 0
 	for round := range 15 {
-		cmd := exec.Command(os.Args[0], "-test.run=TestMain")
-		cmd.Env = append(os.Environ(), "JOURNAL_TEST_DIR="+dir)
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		kill := time.AfterFunc(20*time.Second, func() { _ = cmd.Process.Kill() })
-		lines, enough := bufio.NewScanner(out), 1+rand.IntN(40)
-		for n := 0; lines.Scan(); n++ {
-			if said, err = strconv.Atoi(lines.Text()); err != nil {
-				t.Fatal(err)
-			}
-			if n == enough {
-				if err := cmd.Process.Kill(); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		_ = cmd.Wait() // it was killed
-		kill.Stop()
+		said = max(said, killed(t, "JOURNAL_TEST_DIR="+dir))
 		s, how := closed(t, dir, owner)
 		if how.Fresh && round > 0 || how.MovedTo != "" {
 			t.Fatalf("round %d: %+v", round, how)
@@ -275,12 +255,73 @@ func TestCommit_SurvivesSIGKILLAtAnyMoment(t *testing.T) {
 	}
 }
 
+// Between two commits the reserve is gone and set aside again: what a killed process
+// left of it is made whole, and what it wrote is there.
+func TestRefill_SurvivesSIGKILLAtAnyMoment(t *testing.T) {
+	const size = 8 << 20
+	dir := t.TempDir()
+	said, partly := 0, 0
+	for round := range 15 {
+		said = max(said, killed(t, "JOURNAL_TEST_DIR="+dir, fmt.Sprint("JOURNAL_TEST_RESERVE=", size)))
+		if info, err := os.Stat(filepath.Join(dir, "reserve")); err != nil || info.Size() != size {
+			partly++
+		}
+		j, how, err := journal.Open(dir, owner, newID, time.Now(), journal.WithReserve(size))
+		if err != nil || how.Fresh && round > 0 || how.MovedTo != "" {
+			t.Fatalf("round %d: %+v, %v", round, how, err)
+		}
+		s, err := j.Load()
+		if err != nil || int(s.Meta.N) < said {
+			t.Fatalf("round %d: change %d was committed; the journal has n %d, %v", round, said, s.Meta.N, err)
+		}
+		var file syscall.Stat_t
+		if err := syscall.Stat(filepath.Join(dir, "reserve"), &file); err != nil || file.Size != size || file.Blocks*512 < size || j.Spent() != "" {
+			t.Errorf("round %d: the reserve takes %d bytes of %d, spent %q: %v", round, file.Blocks*512, file.Size, j.Spent(), err)
+		}
+		if err := j.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("%d of 15 left no whole reserve", partly)
+}
+
+// killed runs a process that commits, kills it at some moment, and returns the last
+// change that it said was committed.
+func killed(t *testing.T, env ...string) (said int) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run=TestMain")
+	cmd.Env = append(os.Environ(), env...)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	kill := time.AfterFunc(20*time.Second, func() { _ = cmd.Process.Kill() })
+	defer kill.Stop()
+	lines, enough := bufio.NewScanner(out), 1+rand.IntN(40)
+	for n := 0; lines.Scan(); n++ {
+		if said, err = strconv.Atoi(lines.Text()); err != nil {
+			t.Fatal(err)
+		}
+		if n == enough {
+			if err := cmd.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	_ = cmd.Wait() // it was killed
+	return said
+}
+
 func TestMain(m *testing.M) {
 	dir := os.Getenv("JOURNAL_TEST_DIR")
 	if dir == "" {
 		os.Exit(m.Run())
 	}
-	j, _, err := journal.Open(dir, owner, newID, time.Now())
+	reserve, _ := strconv.ParseInt(os.Getenv("JOURNAL_TEST_RESERVE"), 10, 64)
+	j, _, err := journal.Open(dir, owner, newID, time.Now(), journal.WithReserve(reserve))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -294,6 +335,9 @@ func TestMain(m *testing.M) {
 		}
 		if err = j.Commit(c); err == nil {
 			fmt.Println(s.Meta.N)
+		}
+		if reserve > 0 && err == nil {
+			err = errors.Join(os.Remove(filepath.Join(dir, "reserve")), j.Refill())
 		}
 	}
 	fmt.Fprintln(os.Stderr, err)
