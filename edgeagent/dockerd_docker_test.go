@@ -240,19 +240,5 @@ func TestProgram_OutlivesItsEngine(t *testing.T) {
 	if p.cmd.Process.Pid != pid || errors.Is(p.cmd.Process.Signal(syscall.Signal(0)), os.ErrProcessDone) {
 		t.Error("the agent's process is another")
 	}
-	ends := map[string]map[int64]bool{}
-	for _, m := range p.heard {
-		if r, ok := m.(*wire.Report); ok && r.Status == task.Stopped {
-			t.Logf("told again: task %s with n %d", r.Task[:2], r.N)
-			if ends[r.Task] == nil {
-				ends[r.Task] = map[int64]bool{}
-			}
-			ends[r.Task][r.N] = true
-		}
-	}
-	for id, n := range ends {
-		if len(n) > 1 {
-			t.Errorf("task %s: %d different ends were told", id[:2], len(n))
-		}
-	}
+	p.oneEndEach()
 }

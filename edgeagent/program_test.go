@@ -41,11 +41,12 @@ type program struct {
 	cmd                          *exec.Cmd
 	exited                       chan error
 	heard                        []wire.Message
+	ends                         map[string]map[int64]bool // the numbers of the ends that were told, by task
 }
 
 func newProgram(t *testing.T) *program {
 	t.Helper()
-	p := &program{T: t, dir: t.TempDir()}
+	p := &program{T: t, dir: t.TempDir(), ends: map[string]map[int64]bool{}}
 	var err error
 	if p.image, err = image.Ensure(t.Context()); err != nil {
 		t.Fatal(err)
@@ -180,12 +181,35 @@ func hear[M wire.Message](p *program, what string, fits func(M) bool) M {
 					p.Fatal(err)
 				}
 				p.heard = append(p.heard, read)
+				p.note(read)
 			}
 		}
 		select {
 		case <-p.exited:
 			p.Fatalf("the agent ended while waiting for %s", what)
 		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+func (p *program) note(m wire.Message) {
+	r, ok := m.(*wire.Report)
+	if !ok || r.Status != task.Stopped {
+		return
+	}
+	if p.ends[r.Task] == nil {
+		p.ends[r.Task] = map[int64]bool{}
+	}
+	p.ends[r.Task][r.N] = true
+}
+
+// oneEndEach wants no task to have been told to have ended in two ways; one end may be
+// told again.
+func (p *program) oneEndEach() {
+	p.Helper()
+	for id, n := range p.ends {
+		if len(n) > 1 {
+			p.Errorf("task %s: %d different ends were told", id[:2], len(n))
 		}
 	}
 }
