@@ -70,7 +70,7 @@ func (d *dockerd) start() {
 	exited := make(chan error, 1)
 	go func() { exited <- cmd.Wait() }()
 	d.cmd, d.exited = cmd, exited
-	for deadline := time.Now().Add(30 * time.Second); ; {
+	for deadline := time.Now().Add(patience); ; {
 		if err = d.ask("GET", "/_ping", "", nil); err == nil {
 			return
 		}
@@ -124,7 +124,7 @@ func (d *dockerd) end(s syscall.Signal) {
 	select {
 	case <-d.exited:
 		d.cmd = nil
-	case <-time.After(60 * time.Second):
+	case <-time.After(patience):
 		d.Fatal("dockerd does not end")
 	}
 }

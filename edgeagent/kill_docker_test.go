@@ -22,8 +22,9 @@ import (
 	"github.com/longshore-run/longshore/shared/wire"
 )
 
-// pump passes on what the agent has said, and what the control plane answers.
-func (p *program) pump(plane *agenttest.Plane) {
+// pump passes on what the agent has said, and what the control plane answers; it returns
+// how much that was, for there may be more of it than one call brings.
+func (p *program) pump(plane *agenttest.Plane) (heard int) {
 	p.Helper()
 	for _, url := range []string{p.reports, p.beats} {
 		out, err := p.client.ReceiveMessage(p.Context(), &sqs.ReceiveMessageInput{QueueUrl: &url, MaxNumberOfMessages: 10, VisibilityTimeout: 3600})
@@ -36,6 +37,7 @@ func (p *program) pump(plane *agenttest.Plane) {
 				p.Fatal(err)
 			}
 			plane.Hear(read)
+			heard++
 		}
 	}
 	for plane.Inbox.Len() > 0 {
@@ -50,6 +52,7 @@ func (p *program) pump(plane *agenttest.Plane) {
 			}
 		}
 	}
+	return heard
 }
 
 // ecs-agent#2618: twenty SIGKILLs of a real process on a real engine, at random
@@ -93,7 +96,7 @@ func TestProgram_KilledTwentyTimesTheJournalDockerAndTheControlPlaneAgree(t *tes
 	// settle waits until so many have ended, and lays all three side by side.
 	settle := func(ended int) {
 		t.Helper()
-		for running, deadline := -1, time.Now().Add(2*time.Minute); over() != ended || running != kills-ended; {
+		for running, deadline := -1, time.Now().Add(patience); over() != ended || running != kills-ended; {
 			p.pump(plane)
 			running = 0
 			for _, told := range plane.Tasks() {
@@ -108,7 +111,8 @@ func TestProgram_KilledTwentyTimesTheJournalDockerAndTheControlPlaneAgree(t *tes
 		if code := p.signal(syscall.SIGTERM); code != exitOK {
 			t.Fatalf("SIGTERM ended it with %d", code)
 		}
-		p.pump(plane)
+		for p.pump(plane) > 0 { // to the last word that it had sent
+		}
 		state := p.journal(r.Identity)
 		list, err := p.engine.List(t.Context())
 		if err != nil {

@@ -165,7 +165,7 @@ func eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	late := time.After(30 * time.Second)
+	late := time.After(patience)
 	for !done() {
 		select {
 		case <-tick.C:

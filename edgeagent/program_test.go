@@ -67,7 +67,7 @@ func newProgram(t *testing.T) *program {
 		t.Fatal(err)
 	}
 	p.env = append(cloud.Env(), "PATH="+os.Getenv("PATH"), "DOCKER_HOST="+dockerHost(), "LONGSHORE_DATA_DIR="+filepath.Join(p.dir, "data"),
-		"LONGSHORE_REPORTS_QUEUE_URL="+p.reports, "LONGSHORE_HEARTBEATS_QUEUE_URL="+p.beats, "LONGSHORE_CLEANUP_WAIT=1s", "LONGSHORE_STOP_TIMEOUT=1s")
+		"LONGSHORE_REPORTS_QUEUE_URL="+p.reports, "LONGSHORE_HEARTBEATS_QUEUE_URL="+p.beats, "LONGSHORE_CLEANUP_WAIT=1s")
 	t.Cleanup(p.tidy)
 	return p
 }
@@ -140,7 +140,7 @@ func (p *program) exit() int {
 	select {
 	case <-p.exited:
 		return p.cmd.ProcessState.ExitCode()
-	case <-time.After(30 * time.Second):
+	case <-time.After(patience):
 		p.Fatal("the agent does not end")
 		return 0
 	}
@@ -157,10 +157,13 @@ func (p *program) send(m wire.Message) {
 	}
 }
 
+// patience ends a wait in vain; how fast a machine is is not looked at.
+const patience = 3 * time.Minute
+
 // hear waits for a message that fits, of those that were not heard before.
 func hear[M wire.Message](p *program, what string, fits func(M) bool) M {
 	p.Helper()
-	for deadline := time.Now().Add(60 * time.Second); ; {
+	for deadline := time.Now().Add(patience); ; {
 		for i, m := range p.heard {
 			if m, ok := m.(M); ok && fits(m) {
 				p.heard = append(p.heard[:i:i], p.heard[i+1:]...)
@@ -223,16 +226,11 @@ func taskID(n int) string { return fmt.Sprintf("%02x%030x", n, n) }
 
 func (p *program) assign(n int, script string) {
 	p.Helper()
-	p.assignAll(n, p.container("app", script))
+	p.assignSpec(n, taskdef.Spec{Family: "program", ContainerDefinitions: []taskdef.ContainerDefinition{p.container("app", script)}})
 }
 
 func (p *program) container(name, script string) taskdef.ContainerDefinition {
 	return taskdef.ContainerDefinition{Name: name, Image: p.image, Memory: new(32), Command: []string{"sh", "-c", script}}
-}
-
-func (p *program) assignAll(n int, containers ...taskdef.ContainerDefinition) {
-	p.Helper()
-	p.assignSpec(n, taskdef.Spec{Family: "program", ContainerDefinitions: containers})
 }
 
 func (p *program) assignSpec(n int, spec taskdef.Spec) {
@@ -251,6 +249,27 @@ func (p *program) running(n int) agent.Seen {
 		p.Fatal(err)
 	}
 	return s
+}
+
+// shared has containers see a folder of the test at /shared, by which each waits for the
+// other: no time has to be long enough.
+func (p *program) shared(containers ...taskdef.ContainerDefinition) (dir string, spec taskdef.Spec) {
+	p.Helper()
+	dir = p.TempDir()
+	if err := os.Chmod(dir, 0o777); err != nil {
+		p.Fatal(err)
+	}
+	for i := range containers {
+		containers[i].MountPoints = []taskdef.MountPoint{{SourceVolume: "shared", ContainerPath: "/shared"}}
+	}
+	return dir, taskdef.Spec{Family: "program", ContainerDefinitions: containers, Volumes: []taskdef.Volume{{Name: "shared", Host: &taskdef.HostVolume{SourcePath: dir}}}}
+}
+
+func (p *program) make(file string) {
+	p.Helper()
+	if err := os.WriteFile(file, nil, 0o666); err != nil {
+		p.Fatal(err)
+	}
 }
 
 // welcomed starts the agent and lets it in.
@@ -273,17 +292,19 @@ func TestProgram_BringsAGroupUpByItsDependenciesAndDownInReverse(t *testing.T) {
 	on := func(name, condition string) []taskdef.Dependency {
 		return []taskdef.Dependency{{ContainerName: name, Condition: condition}}
 	}
-	store := p.container("store", "trap 'exit 0' TERM; sleep 2; touch /tmp/up; sleep 1000 & wait")
-	store.HealthCheck = &taskdef.HealthCheck{Command: []string{"CMD", "test", "-e", "/tmp/up"}, Interval: new(1), Retries: new(10)}
-	job := p.container("job", "sleep 1")
+	store := p.container("store", "trap 'exit 0' TERM; sleep 2; touch /shared/up; sleep 1000 & wait")
+	store.HealthCheck = &taskdef.HealthCheck{Command: []string{"CMD", "test", "-e", "/shared/up"}, Interval: new(1), Retries: new(10)}
+	job := p.container("job", "test -e /shared/up || exit 8; sleep 1; touch /shared/done")
 	job.Essential, job.DependsOn = new(false), on("store", taskdef.ConditionHealthy)
-	web := p.container("web", "trap 'exit 0' TERM; cat /etc/hosts | while read line; do case \"$line\" in *db*) touch /tmp/found; esac; done; test -e /tmp/found || exit 9; sleep 1000 & wait")
+	web := p.container("web", "trap 'exit 0' TERM; cat /etc/hosts | while read line; do case \"$line\" in *db*) touch /tmp/found; esac; done; test -e /tmp/found || exit 9; test -e /shared/done || exit 10; touch /shared/serves; sleep 1000 & wait")
 	web.DependsOn, web.Links = on("job", taskdef.ConditionSuccess), []string{"store:db"}
-	p.assignAll(3, web, job, store)
+	dir, spec := p.shared(web, job, store)
+	p.assignSpec(3, spec)
 	up := p.status(3, task.Running)
 	if up.Health != task.Healthy || up.Containers[2].Health != task.Healthy || up.Containers[0].Health != "" {
 		t.Errorf("it came up as %+v", up)
 	}
+	p.await("the server to listen to signals", func() bool { _, err := os.Stat(filepath.Join(dir, "serves")); return err == nil })
 	p.send(&wire.Stop{Header: wire.Header{Instance: p.instance}, Task: taskID(3), Attempt: 1})
 	end := p.status(3, task.Stopped)
 	w, j, s := end.Containers[0], end.Containers[1], end.Containers[2]
@@ -292,7 +313,7 @@ func TestProgram_BringsAGroupUpByItsDependenciesAndDownInReverse(t *testing.T) {
 			t.Errorf("the end of %s is %+v", c.Name, c)
 		}
 	}
-	if j.StartedAt.Before(s.StartedAt.Add(2*time.Second)) || w.StartedAt.Before(j.StoppedAt) || s.StoppedAt.Before(w.StoppedAt) {
+	if j.StartedAt.Before(s.StartedAt) || w.StartedAt.Before(j.StoppedAt) || s.StoppedAt.Before(w.StoppedAt) {
 		t.Errorf("store %s to %s, job %s to %s, web %s to %s", s.StartedAt, s.StoppedAt, j.StartedAt, j.StoppedAt, w.StartedAt, w.StoppedAt)
 	}
 }
@@ -307,8 +328,10 @@ func TestProgram_LivesADayOfATaskOnARealEngine(t *testing.T) {
 		t.Errorf("registered as %+v", r)
 	}
 
-	p.assign(1, "sleep 1; exit 7")
+	dir, short := p.shared(p.container("app", "until test -e /shared/end; do sleep 0.1; done; exit 7"))
+	p.assignSpec(1, short)
 	p.status(1, task.Running)
+	p.make(filepath.Join(dir, "end"))
 	end := p.status(1, task.Stopped)
 	if c := end.Containers[0]; c.ExitCode == nil || *c.ExitCode != 7 || c.RuntimeID == "" || c.ImageDigest == "" || end.Cause != task.ExitedCause {
 		t.Errorf("the end is %+v", end)
@@ -317,7 +340,7 @@ func TestProgram_LivesADayOfATaskOnARealEngine(t *testing.T) {
 	p.assign(2, "trap 'exit 5' TERM; sleep 1000 & wait")
 	first := p.status(2, task.Running)
 	before := p.running(2)
-	p.assign(1, "sleep 1; exit 7") // delivered again
+	p.assignSpec(1, short) // delivered again
 	p.signal(syscall.SIGKILL)
 	p.start()
 	again := hear(p, "a register after the kill", func(m *wire.Register) bool { return m.Session != r.Session })
@@ -368,7 +391,7 @@ func TestProgram_LivesADayOfATaskOnARealEngine(t *testing.T) {
 
 func (p *program) await(what string, done func() bool) {
 	p.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !done(); {
+	for deadline := time.Now().Add(patience); !done(); {
 		if time.Now().After(deadline) {
 			p.Fatalf("waited in vain for %s", what)
 		}

@@ -57,6 +57,7 @@ func unchecked(b *bench) {
 
 func checkedUnknown(b *bench) {
 	s := b.spec(Sleep(0), checked("CMD-SHELL", "sleep 1"))
+	s.Definition.ContainerDefinitions[0].HealthCheck.Interval = new(300) // no outcome comes before it is looked at
 	b.create(s)
 	if got := b.observe(s.ContainerID); got.Health != "" {
 		b.Fatalf("it does not run, and its health is %q", got.Health)

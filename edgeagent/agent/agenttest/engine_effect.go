@@ -3,6 +3,7 @@ package agenttest
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"slices"
 	"strings"
@@ -172,11 +173,21 @@ func freePort(b *bench) int {
 	return n
 }
 
+// listen takes a port below those that a kernel or an engine gives to who asks for any:
+// once it is let go, nobody else gets it by chance.
 func listen(b *bench) (net.Listener, int) {
 	b.Helper()
-	l, err := new(net.ListenConfig).Listen(b.ctx, "tcp4", "0.0.0.0:0")
-	b.must(err)
-	return l, l.Addr().(*net.TCPAddr).Port
+	var err error
+	for range 100 {
+		n := 20000 + rand.IntN(10000)
+		l, taken := new(net.ListenConfig).Listen(b.ctx, "tcp4", fmt.Sprintf("0.0.0.0:%d", n))
+		if taken == nil {
+			return l, n
+		}
+		err = taken
+	}
+	b.Fatalf("no port is free: %v", err)
+	return nil, 0
 }
 
 func takenPort(b *bench) {

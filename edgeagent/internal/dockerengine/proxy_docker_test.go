@@ -163,8 +163,8 @@ func TestProxy_StalledCallsEndAndAreMadeUpFor(t *testing.T) {
 				p.set(bad)
 				begun := time.Now()
 				err := step.call(t.Context())
-				if took := time.Since(begun); !fault.Is(err, fault.Unavailable) || took > 10*time.Second {
-					t.Errorf("%s: %v after %s, want an unavailable engine at once", step.verb, err, took)
+				if took := time.Since(begun); !fault.Is(err, fault.Unavailable) || took > 30*time.Second {
+					t.Errorf("%s: %v after %s, want an unavailable engine within its limit of milliseconds", step.verb, err, took)
 				}
 				p.set(pass)
 				p.cut()
@@ -205,10 +205,13 @@ func TestProxy_ABrokenStreamClosesTheWatchAndTheNextOneMissesNothing(t *testing.
 	if news, err = e.Watch(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	late := time.After(20 * time.Second)
+	late := time.After(2 * time.Minute)
 	for {
 		select {
-		case s := <-news:
+		case s, open := <-news:
+			if !open {
+				t.Fatal("the stream ended before it told what happened while none was open")
+			}
 			if s.ContainerID == spec.ContainerID && s.ExitCode != nil && *s.ExitCode == 5 {
 				return
 			}

@@ -115,7 +115,7 @@ func (m *machine) told(id string, wanted task.Status) *wire.Report {
 	m.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	late := time.After(time.Minute)
+	late := time.After(4 * time.Minute)
 	for {
 		for _, sent := range m.outbox.Sent() {
 			switch sent := sent.(type) {
