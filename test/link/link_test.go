@@ -68,7 +68,7 @@ func (s *server) came(line string) func() bool {
 
 func until(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(time.Minute)
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for !done() {
@@ -117,6 +117,13 @@ func (c *client) asks(line string) {
 	if got, err := c.hear(10 * time.Second); err != nil || got != "answer "+line {
 		c.t.Fatalf("%q is answered %q, %v", line, got, err)
 	}
+}
+
+// lost waits until the link has dropped so many pieces: what it has not taken yet when
+// the fault changes is another fault's.
+func lost(t *testing.T, l *link.Link, requests, answers int64) {
+	t.Helper()
+	until(t, "lost", func() bool { c := l.Counts(); return c.RequestsLost >= requests && c.AnswersLost >= answers })
 }
 
 // silent wants nothing to come, nor the connection to end.
@@ -191,14 +198,18 @@ func TestBlackHole_DropsWithoutAReset_AndWhatLostSomethingStaysDeaf(t *testing.T
 	idle.asks("i")
 	l.Set(link.Fault{Kind: link.BlackHole})
 	old.say("b")
+	lost(t, l, 1, 0)
 	old.silent()
 	fresh := dial(t, l)
 	fresh.say("c")
+	lost(t, l, 2, 0)
 	fresh.silent()
 	l.Mend()
 	old.say("d")
+	lost(t, l, 3, 0)
 	old.silent()
 	fresh.say("e")
+	lost(t, l, 4, 0)
 	fresh.silent()
 	idle.asks("j") // it lost nothing
 	dial(t, l).asks("f")
@@ -226,10 +237,12 @@ func TestHalfOpen_WhatIsAskedArrivesAndTheAnswerDoesNot(t *testing.T) {
 	l.Set(link.Fault{Kind: link.HalfOpen})
 	c.say("b")
 	until(t, "arrived is b", s.came("b"))
+	lost(t, l, 0, 1)
 	c.silent()
 	l.Mend()
 	c.say("c")
 	until(t, "arrived is c", s.came("c"))
+	lost(t, l, 0, 2)
 	c.silent()
 	dial(t, l).asks("d")
 	if got := l.Counts(); got.AnswersLost != 2 || got.RequestsLost != 0 {
@@ -242,6 +255,7 @@ func TestStall_AllOfItArrivesOnceMended(t *testing.T) {
 	c := dial(t, l)
 	l.Set(link.Fault{Kind: link.Stall})
 	c.say("a")
+	until(t, "held up", func() bool { return l.Counts().Late == 1 })
 	c.silent()
 	if s.came("a")() {
 		t.Error("it arrived before the link was mended")
@@ -250,7 +264,7 @@ func TestStall_AllOfItArrivesOnceMended(t *testing.T) {
 	if got, err := c.hear(10 * time.Second); err != nil || got != "answer a" {
 		t.Errorf("heard %q, %v", got, err)
 	}
-	if l.Counts().Late == 0 {
+	if l.Counts().Late != 1 {
 		t.Errorf("counts %+v", l.Counts())
 	}
 }
