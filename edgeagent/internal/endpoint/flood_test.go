@@ -99,10 +99,11 @@ func TestFlood_OfOneContainerKeepsNoOtherFromItsCredentials(t *testing.T) {
 	case <-time.After(20 * time.Second):
 		t.Fatal("the attackers did not get going")
 	}
+	const most = 4 * time.Second // by itself the server sheds half a request after five
 	for range 20 {
 		begun := time.Now()
 		status, body := r.get(addressA, r.credentialsPath(idA))
-		if took := time.Since(begun); status != http.StatusOK || took > 2*time.Second {
+		if took := time.Since(begun); status != http.StatusOK || took > most {
 			t.Fatalf("%d after %s: %s", status, took, body)
 		}
 	}
@@ -129,23 +130,25 @@ func TestCrowd_TheOldestOfWhoHasTheMostGoes(t *testing.T) {
 		}
 		return mine
 	}
-	shut := func(conn net.Conn) bool {
-		_ = conn.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
+	ends := func(conn net.Conn, within time.Duration) bool {
+		_ = conn.SetReadDeadline(time.Now().Add(within))
 		_, err := conn.Read(make([]byte, 1))
 		timeout, ok := errors.AsType[net.Error](err)
 		return err != nil && (!ok || !timeout.Timeout())
 	}
+	goes := func(conn net.Conn) bool { return ends(conn, 20*time.Second) }
+	shut := func(conn net.Conn) bool { return ends(conn, 100*time.Millisecond) }
 	first, second, third := enter(addressB), enter(addressB), enter(addressB)
 	if shut(first) || shut(second) || shut(third) {
 		t.Fatal("one was shut while there was room")
 	}
 	fourth := enter(addressB) // one too many of this address
-	if !shut(first) || shut(second) {
+	if !goes(first) || shut(second) {
 		t.Error("the oldest of the address did not go")
 	}
 	other := enter(addressA) // fills the whole
 	another := enter(addressA)
-	if !shut(second) || shut(other) || shut(another) || shut(third) || shut(fourth) {
+	if !goes(second) || shut(other) || shut(another) || shut(third) || shut(fourth) {
 		t.Error("not the oldest of who has the most went")
 	}
 	c.mu.Lock()
@@ -176,7 +179,7 @@ func TestHandler_IsAskedByItsAddressAlone(t *testing.T) {
 	}
 	defer conn.Close()
 	_, _ = conn.Write([]byte("GET /v4/x HTTP/1.1\r\nHost: " + r.Address + "\r\nX-Long: " + strings.Repeat("x", 64<<10) + "\r\n\r\n"))
-	_ = conn.SetReadDeadline(time.Now().Add(5 * time.Second))
+	_ = conn.SetReadDeadline(time.Now().Add(20 * time.Second))
 	head := make([]byte, 64)
 	if n, err := conn.Read(head); err == nil && !strings.HasPrefix(string(head[:n]), "HTTP/1.1 431") {
 		t.Errorf("long headers: %s", head[:n])

@@ -180,7 +180,7 @@ func TestServe_TheSecondOfTwoAgentsSaysSoAndTakesOver(t *testing.T) {
 	_ = first.server.Close()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.After(5 * time.Second); !second.Look(); {
+	for deadline := time.After(time.Minute); !second.Look(); {
 		select {
 		case <-tick.C:
 		case <-deadline:

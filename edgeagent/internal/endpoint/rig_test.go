@@ -27,6 +27,7 @@ const (
 	taskB, addressB = "fedcba9876543210fedcba9876543210", "127.0.0.3"
 	taskH, addressH = "00112233445566778899aabbccddeeff", "127.0.0.9"
 	roleA           = "arn:aws:iam::000000000000:role/longshore/a"
+	listenAt        = "127.0.0.10"
 	arnStart        = "arn:aws:ecs:eu-west-1:000000000000:task/edge/"
 )
 
@@ -125,7 +126,7 @@ func newRig(t *testing.T, change func(*Config)) *rig {
 			s, ok := r.tasks[id]
 			return s, ok
 		},
-		Own: func(a netip.Addr) bool { return a.String() == addressH || a.String() == "127.0.0.1" },
+		Own: func(a netip.Addr) bool { return a.String() == addressH || a.String() == listenAt },
 		Log: slog.New(slog.NewJSONHandler(r.logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
 	if change != nil {
@@ -141,10 +142,11 @@ func newRig(t *testing.T, change func(*Config)) *rig {
 	return r
 }
 
-// free is an address of loopback that nothing has.
+// free is an address of loopback that nothing has. It is not 127.0.0.1, of which every
+// connection of another test takes a port.
 func free(t *testing.T) string {
 	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp4", "127.0.0.1:0")
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp4", listenAt+":0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +187,7 @@ func (r *rig) set(change func()) {
 // clientAt asks from an address.
 func clientAt(address string) *http.Client {
 	d := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
-	return &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DialContext: d.DialContext, DisableKeepAlives: true}}
+	return &http.Client{Timeout: time.Minute, Transport: &http.Transport{DialContext: d.DialContext, DisableKeepAlives: true}}
 }
 
 // get asks from an address for a path.

@@ -101,7 +101,7 @@ func TestServe_OnASocketOfItsOwnersAndOnLoopbackUntilItEnds(t *testing.T) {
 	if err := os.WriteFile(socket, nil, 0o644); err != nil { // an agent that was killed left something
 		t.Fatal(err)
 	}
-	at, err := net.Listen("tcp", "127.0.0.1:0")
+	at, err := net.Listen("tcp", "127.0.0.11:0") // of 127.0.0.1 every connection of another test takes a port
 	if err != nil {
 		t.Fatal(err)
 	}
