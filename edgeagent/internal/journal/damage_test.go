@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -251,12 +250,8 @@ func damages(whole []byte) map[string][]byte {
 		all[fmt.Sprintf("truncated in page %d", at/page)] = whole[:at+page/3]
 		for name, spoil := range map[string]func(b []byte){
 			"zeroed":  func(b []byte) { clear(b) },
-			"flipped": func(b []byte) { b[rand.IntN(120)] ^= 1 << rand.IntN(8) },
-			"garbled": func(b []byte) {
-				for i := range b {
-					b[i] = byte(rand.IntN(256))
-				}
-			},
+			"flipped": flip(at, 120),
+			"garbled": garble(at),
 		} {
 			b := bytes.Clone(whole)
 			spoil(b[at : at+page])
