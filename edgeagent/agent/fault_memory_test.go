@@ -53,7 +53,7 @@ func waits(t *testing.T, tasks int, acknowledged bool) (c cost) {
 		r.pass(70 * time.Minute) // the back-off of repeats has come to its end
 		wakes.Store(0)
 		r.pass(time.Hour)
-		c.wakes, c.goroutines = wakes.Load(), runtime.NumGoroutine()
+		c.wakes, c.goroutines = wakes.Load(), r.goroutines()
 		look := r.agent.Look()
 		ended := 0
 		for _, l := range look.Tasks {
