@@ -72,7 +72,7 @@ func hunt(name string) (c catch) {
 	}
 	s.left = m.bound
 	begun := time.Now()
-	f, found := x.explore(m.start, s, limit{states: 2_000_000, until: begun.Add(30 * time.Second)})
+	f, found := x.explore(m.start, s, limit{states: 2_000_000})
 	return catch{Fault: found, States: f.States, Took: time.Since(begun)}
 }
 
