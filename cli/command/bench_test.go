@@ -149,7 +149,7 @@ func (b *bench) eventually(what string, so func() bool) {
 	b.t.Helper()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(time.Minute)
 	for !so() {
 		select {
 		case <-deadline:

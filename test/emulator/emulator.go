@@ -253,4 +253,4 @@ func claimPort(want int) (int, error) {
 }
 
 // startTimeout bounds a start for callers whose context has no deadline: half a second is usual.
-const startTimeout = 60 * time.Second
+const startTimeout = 3 * time.Minute

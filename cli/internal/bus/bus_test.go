@@ -120,7 +120,7 @@ func TestFollow_GetsEachEventOnceAndRemovesWhatItMade(t *testing.T) {
 func TestFollow_WhereverItFailsNothingIsLeft(t *testing.T) {
 	whole := &amazon{messages: []string{stopped}}
 	follow := func(a *amazon) error {
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		return bus.Follow(ctx, a.config(t), bus.Reading{Bus: "Longshore", Pattern: map[string]any{}, Each: func(bus.Event, []byte) error { cancel(); return nil }})
 	}

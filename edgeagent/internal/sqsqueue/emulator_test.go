@@ -53,7 +53,7 @@ func (q *queue) create() {
 // take waits until n messages have come.
 func (q *queue) take(n int) (all []wire.Message) {
 	q.t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); len(all) < n; {
+	for deadline := time.Now().Add(time.Minute); len(all) < n; {
 		out, err := q.client.ReceiveMessage(q.t.Context(), &sqs.ReceiveMessageInput{QueueUrl: q.url, MaxNumberOfMessages: 10, WaitTimeSeconds: 1})
 		if err != nil {
 			q.t.Fatal(err)

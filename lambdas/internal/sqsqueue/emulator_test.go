@@ -261,10 +261,10 @@ func TestDeadLetter_KeepsTheBodyAndSaysWhy(t *testing.T) {
 	}
 }
 
-// waitFor polls until done, for ten seconds.
+// waitFor polls until done, for a minute.
 func waitFor(t *testing.T, done func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeoutCause(t.Context(), 10*time.Second, errors.New("it did not happen in ten seconds"))
+	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, errors.New("it did not happen in a minute"))
 	defer cancel()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
