@@ -54,7 +54,7 @@ func TestDeb_HoldsWhatItShould(t *testing.T) {
 	for arch, machine := range map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64} {
 		deb := file(t, older, "deb", arch)
 		if got := said(t, "dpkg-deb", "--field", deb, "Package", "Version", "Architecture", "Depends", "Recommends"); got !=
-			"Package: longshore-agent\nVersion: 1.0.0~rc.1\nArchitecture: "+arch+"\nRecommends: docker.io | docker-ce | moby-engine\n" {
+			"Package: longshore-agent\nVersion: 1.0.0~rc.1\nArchitecture: "+arch+"\nRecommends: docker.io | docker-ce | moby-engine, iproute2, iptables\n" {
 			t.Errorf("%s:\n%s", deb, got)
 		}
 		var got []string
@@ -92,7 +92,7 @@ func TestRPM_HoldsWhatItShould(t *testing.T) {
 			return said(t, "rpm", "--query", "--package", "--queryformat", format, rpm)
 		}
 		if got := query(`%{NAME} %{VERSION} %{RELEASE} %{ARCH} %{BUILDHOST} [%{RECOMMENDS};]\n`); got != "longshore-agent 1.0.0~rc.1 1 "+
-			map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[arch]+" longshore (docker or docker-ce or moby-engine);\n" {
+			map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[arch]+" longshore (docker or docker-ce or moby-engine);iproute;iptables;\n" {
 			t.Errorf("%s: %s", rpm, got)
 		}
 		if got := query(`[%{FILENAMES} %{FILEMODES:perms} %{FILEUSERNAME} %{FILEGROUPNAME}\n]`); got == "" {

@@ -193,9 +193,12 @@ func (l *life) downgraded() {
 	l.untouched()
 }
 
-// removed: with the agent running. What it knows stays, until a purge.
+// removed: with the agent running, and without the unit of a timer, whose file a
+// person has deleted. What it knows stays, until a purge.
 func (l *life) removed() {
 	l.t.Helper()
+	l.do("systemctl", "stop", service+"-host.timer")
+	l.do("sh", "-c", "rm $(systemctl show --property=FragmentPath --value "+service+"-host.timer) && systemctl daemon-reload")
 	pid := l.unit("MainPID")["MainPID"]
 	l.do(append(slices.Clone(l.drop), service)...)
 	if l.has(filepath.Join("/proc", pid)) {
