@@ -81,10 +81,10 @@ func (t *queueTest) receives(instance string, want ...string) {
 	}
 }
 
-// until polls until done or ten seconds are over; who calls it says what is
+// until polls until done or a minute is over; who calls it says what is
 // wrong then.
 func (t *queueTest) until(done func() bool) {
-	deadline := time.NewTimer(10 * time.Second)
+	deadline := time.NewTimer(time.Minute)
 	defer deadline.Stop()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()

@@ -79,7 +79,7 @@ func (t *storeTest) refuses(kind fault.Kind, writes ...control.Write) {
 // eventually polls until wrong finds nothing wrong: indexes lag.
 func (t *storeTest) eventually(wrong func() string) {
 	t.Helper()
-	deadline := time.NewTimer(10 * time.Second)
+	deadline := time.NewTimer(time.Minute)
 	defer deadline.Stop()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
