@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"flag"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -11,6 +12,8 @@ import (
 	"github.com/longshore-run/longshore/shared/taskdef"
 )
 
+var killSeed = flag.Uint64("kill-seed", 1, "by which kills at random are chosen")
+
 // ecs-agent#2618: one long life of a machine on which the agent is killed 180 times
 // (SIGKILL), at random: half of them at a call, before or after its effect, half at
 // a moment, also while it starts. Meanwhile tasks of every kind come and go. At the
@@ -20,9 +23,7 @@ import (
 func TestFault_KilledAHundredAndEightyTimesAllAgree(t *testing.T) {
 	t.Parallel()
 	const kills = 180
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, seed))
+	random := rand.New(rand.NewPCG(*killSeed, *killSeed))
 	bubble(t, func(r *rig) {
 		r.setting.CleanupWait = 2 * time.Minute
 		p := r.planed()
@@ -86,7 +87,7 @@ func TestFault_KilledAHundredAndEightyTimesAllAgree(t *testing.T) {
 			r.set(func() { at = 0 })
 			r.begin()
 		}
-		t.Logf("%d of %d kills were at a call", byCall, kills)
+		t.Logf("seed %d: %d of %d kills were at a call", *killSeed, byCall, kills)
 		if byCall < kills/5 {
 			t.Errorf("only %d kills were at a call", byCall)
 		}
