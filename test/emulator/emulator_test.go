@@ -7,6 +7,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -44,8 +45,9 @@ func TestShared_IsOneProcessThatKeepsNumbersOf38Digits(t *testing.T) {
 	}
 	const digits = "12345678901234567890123456789012345678"
 	client := dynamodb.NewFromConfig(p.AWSConfig())
-	createTable(t, client, "numbers")
-	_, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("numbers"), Item: map[string]ddbtypes.AttributeValue{
+	numbers := "numbers-" + rand.Text()
+	createTable(t, client, numbers)
+	_, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &numbers, Item: map[string]ddbtypes.AttributeValue{
 		"id": &ddbtypes.AttributeValueMemberS{Value: "a"},
 		"n":  &ddbtypes.AttributeValueMemberN{Value: digits[:37] + "0"},
 	}})
@@ -53,7 +55,7 @@ func TestShared_IsOneProcessThatKeepsNumbersOf38Digits(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
-		TableName:                 aws.String("numbers"),
+		TableName:                 &numbers,
 		Key:                       map[string]ddbtypes.AttributeValue{"id": &ddbtypes.AttributeValueMemberS{Value: "a"}},
 		UpdateExpression:          aws.String("SET n = n + :d"),
 		ExpressionAttributeValues: map[string]ddbtypes.AttributeValue{":d": &ddbtypes.AttributeValueMemberN{Value: "8"}},

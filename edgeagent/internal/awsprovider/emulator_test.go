@@ -4,6 +4,7 @@ package awsprovider
 
 import (
 	"context"
+	"crypto/rand"
 	"maps"
 	"strings"
 	"testing"
@@ -32,7 +33,7 @@ func (a allowed) Credentials(ctx context.Context, _, _ string) (aws.Credentials,
 func (allowed) Drop(string) {}
 
 func TestEmulator_ReadsFromTheServicesAsTheyAnswer(t *testing.T) {
-	config := emulator.Shared(t).AWSConfig()
+	config, mark := emulator.Shared(t).AWSConfig(), strings.ToLower(rand.Text()[:8]) // names of its own, for whoever else shares it
 	ok := func(_ any, err error) {
 		t.Helper()
 		if err != nil {
@@ -40,22 +41,22 @@ func TestEmulator_ReadsFromTheServicesAsTheyAnswer(t *testing.T) {
 		}
 	}
 	parameters := ssm.NewFromConfig(config)
-	ok(parameters.PutParameter(t.Context(), &ssm.PutParameterInput{Name: aws.String("/prod/key"), Value: aws.String("CANARY-p"), Type: types.ParameterTypeSecureString}))
+	ok(parameters.PutParameter(t.Context(), &ssm.PutParameterInput{Name: aws.String("/prod/" + mark), Value: aws.String("CANARY-p"), Type: types.ParameterTypeSecureString}))
 	secret, err := secretsmanager.NewFromConfig(config).CreateSecret(t.Context(), &secretsmanager.CreateSecretInput{
-		Name: aws.String("prod/db"), SecretString: aws.String(`{"username":"ann","password":"CANARY-s","port":5432}`),
+		Name: aws.String("prod/" + mark), SecretString: aws.String(`{"username":"ann","password":"CANARY-s","port":5432}`),
 	})
 	ok(secret, err)
 	objects := s3.NewFromConfig(config, func(o *s3.Options) { o.UsePathStyle = true })
-	ok(objects.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: aws.String("files")}))
-	ok(objects.PutObject(t.Context(), &s3.PutObjectInput{Bucket: aws.String("files"), Key: aws.String("prod/a.env"), Body: strings.NewReader("# of prod\nLEVEL=debug\n")}))
+	ok(objects.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: aws.String("files-" + mark)}))
+	ok(objects.PutObject(t.Context(), &s3.PutObjectInput{Bucket: aws.String("files-" + mark), Key: aws.String("prod/a.env"), Body: strings.NewReader("# of prod\nLEVEL=debug\n")}))
 
 	p := New(config, allowed{config.Credentials}, Auth{}, time.Now)
 	d := taskdef.ContainerDefinition{
 		Image:                 "reg.example.com/app",
 		RepositoryCredentials: &taskdef.RepositoryCredentials{CredentialsParameter: *secret.ARN},
-		EnvironmentFiles:      []taskdef.EnvironmentFile{{Type: "s3", Value: "arn:aws:s3:::files/prod/a.env"}},
+		EnvironmentFiles:      []taskdef.EnvironmentFile{{Type: "s3", Value: "arn:aws:s3:::files-" + mark + "/prod/a.env"}},
 		Secrets: []taskdef.Secret{
-			{Name: "KEY", ValueFrom: "/prod/key"}, {Name: "PASSWORD", ValueFrom: *secret.ARN + ":password::"}, {Name: "PORT", ValueFrom: *secret.ARN + ":port:AWSCURRENT:"},
+			{Name: "KEY", ValueFrom: "/prod/" + mark}, {Name: "PASSWORD", ValueFrom: *secret.ARN + ":password::"}, {Name: "PORT", ValueFrom: *secret.ARN + ":port:AWSCURRENT:"},
 		},
 	}
 	v, err := p.Values(t.Context(), need(d))
@@ -67,12 +68,12 @@ func TestEmulator_ReadsFromTheServicesAsTheyAnswer(t *testing.T) {
 		t.Errorf("login of %q, %v", login.Username, err)
 	}
 	for from, says := range map[string]string{
-		"/prod/absent":                  "invalid parameters: /prod/absent",
-		*secret.ARN + ":absent::":       "did not contain json key absent",
-		*secret.ARN + ":port:ABSENT:":   "ResourceNotFoundException",
-		*secret.ARN + "absent":          "ResourceNotFoundException",
-		"arn:aws:s3:::files/absent.env": "NoSuchKey",
-		"arn:aws:s3:::absent/a.env":     "NoSuchBucket",
+		"/prod/absent":                               "invalid parameters: /prod/absent",
+		*secret.ARN + ":absent::":                    "did not contain json key absent",
+		*secret.ARN + ":port:ABSENT:":                "ResourceNotFoundException",
+		*secret.ARN + "absent":                       "ResourceNotFoundException",
+		"arn:aws:s3:::files-" + mark + "/absent.env": "NoSuchKey",
+		"arn:aws:s3:::absent/a.env":                  "NoSuchBucket",
 	} {
 		n := taskdef.ContainerDefinition{Secrets: []taskdef.Secret{{Name: "A", ValueFrom: from}}}
 		if strings.Contains(from, ":s3:") {

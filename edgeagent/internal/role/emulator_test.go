@@ -3,6 +3,7 @@
 package role_test
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"testing"
 	"time"
@@ -26,7 +27,7 @@ func TestCredentials_AreThoseOfTheRoleUnderTheTasksName(t *testing.T) {
 		t.Fatal(err)
 	}
 	made, err := iam.NewFromConfig(config).CreateRole(t.Context(), &iam.CreateRoleInput{
-		RoleName: aws.String("execution"), AssumeRolePolicyDocument: aws.String(string(trust)),
+		RoleName: aws.String("execution-" + rand.Text()), AssumeRolePolicyDocument: aws.String(string(trust)),
 	})
 	if err != nil {
 		t.Fatal(err)
