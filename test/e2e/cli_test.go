@@ -97,7 +97,7 @@ func (s *stack) behind(args ...string) (*exec.Cmd, *heard) {
 func (s *stack) definition(family, script string, memory int) string {
 	s.t.Helper()
 	file := filepath.Join(s.t.TempDir(), family+".json")
-	text := fmt.Sprintf(`{"family":%q,"networkMode":"none","containerDefinitions":[{"name":"main","image":%q,"memory":%d,"stopTimeout":2,"command":["sh","-c",%q]}]}`, family, s.Image, memory, script)
+	text := fmt.Sprintf(`{"family":%q,"networkMode":"none","containerDefinitions":[{"name":"main","image":%q,"memory":%d,"stopTimeout":30,"command":["sh","-c",%q]}]}`, family, s.Image, memory, script)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		s.t.Fatal(err)
 	}
@@ -129,11 +129,11 @@ func commandQueue(t *testing.T, s *stack) {
 	}
 	file := s.definition("cli-big", "trap 'exit 3' TERM; while :; do sleep 0.1; done", memory*6/10)
 	first, said := s.behind("run", file)
-	s.eventually(20*time.Second, "RUNNING is the first", func() bool { return strings.Contains(said.String(), "RUNNING") })
+	s.eventually("RUNNING is the first", func() bool { return strings.Contains(said.String(), "RUNNING") })
 	if _, _, code := s.says("run", "cli-big", "--detach"); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
-	s.eventually(20*time.Second, "waiting is the second, with its reason", func() bool {
+	s.eventually("waiting is the second, with its reason", func() bool {
 		out, _, _ := s.says("queue")
 		return strings.Contains(out, "RESOURCE:MEMORY")
 	})
@@ -143,7 +143,7 @@ func commandQueue(t *testing.T, s *stack) {
 	if err := first.Wait(); first.ProcessState.ExitCode() != 3 {
 		t.Errorf("%v; wrote %s", err, said)
 	}
-	s.eventually(20*time.Second, "empty is the queue", func() bool { out, _, _ := s.says("queue"); return out == "nothing waits\n" })
+	s.eventually("empty is the queue", func() bool { out, _, _ := s.says("queue"); return out == "nothing waits\n" })
 	id, _, _ := s.says("ps", "-q", "--family", "cli-big")
 	if out, _, code := s.says("stop", strings.TrimSpace(id), "--wait"); code != 0 || !strings.Contains(out, "STOPPED") {
 		t.Errorf("exit code %d, wrote %s", code, out)
@@ -153,7 +153,7 @@ func commandQueue(t *testing.T, s *stack) {
 func commandProxies(t *testing.T, s *stack) {
 	proxy, said := s.behind("proxy", "--listen", "127.0.0.1:0")
 	url := ""
-	s.eventually(10*time.Second, "listening is the proxy", func() bool {
+	s.eventually("listening is the proxy", func() bool {
 		url = regexp.MustCompile(`http://127\.0\.0\.1:\d+\n`).FindString(said.String())
 		return url != ""
 	})
@@ -185,7 +185,7 @@ func commandDoctor(t *testing.T, s *stack) {
 		if _, err := functions.UpdateEventSourceMapping(t.Context(), &lambda.UpdateEventSourceMappingInput{UUID: source, Enabled: &on}); err != nil {
 			t.Fatal(err)
 		}
-		s.eventually(20*time.Second, want+" is the event source", func() bool {
+		s.eventually(want+" is the event source", func() bool {
 			m, err := functions.GetEventSourceMapping(t.Context(), &lambda.GetEventSourceMappingInput{UUID: source})
 			return err == nil && aws.ToString(m.State) == want
 		})
@@ -216,9 +216,9 @@ func commandEvents(t *testing.T, s *stack) {
 		t.Fatal("the stack has no event bus")
 	}
 	events, said := s.behind("events", "--follow")
-	s.eventually(20*time.Second, "following is the command", func() bool { return strings.Contains(said.String(), "following the bus") })
+	s.eventually("following is the command", func() bool { return strings.Contains(said.String(), "following the bus") })
 	s.says("run", "cli-seven", "--follow=false")
-	s.eventually(30*time.Second, "seen is the task's end", func() bool { return regexp.MustCompile(`Task State Change .*STOPPED`).MatchString(said.String()) })
+	s.eventually("seen is the task's end", func() bool { return regexp.MustCompile(`Task State Change .*STOPPED`).MatchString(said.String()) })
 	if err := events.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
@@ -240,23 +240,23 @@ func commandDeploys(t *testing.T, s *stack) {
 		TaskDefinition: aws.String("cli-web"), DesiredCount: aws.Int32(3)}); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, code := s.says("services", "scale", "web", "3", "--wait", "--timeout", "2m"); code != 0 {
+	if _, _, code := s.says("services", "scale", "web", "3", "--wait", "--timeout", "5m"); code != 0 {
 		t.Errorf("scale: exit code %d", code)
 	}
 	second := s.definition("cli-web", "trap 'exit 0' TERM; while :; do sleep 0.2; done", 16)
-	out, errs, code := s.says("services", "deploy", "web", "--definition", second, "--wait", "--timeout", "3m")
+	out, errs, code := s.says("services", "deploy", "web", "--definition", second, "--wait", "--timeout", "5m")
 	if code != 0 || !strings.Contains(out, "cli-web:2") || !strings.Contains(errs, "3/3 running") {
 		t.Errorf("deploy: exit code %d", code)
 	}
 	s.says("services", "list")
 	s.says("describe", "service", "web")
-	if _, _, code := s.says("services", "rollback", "web", "--wait", "--timeout", "3m"); code != 0 {
+	if _, _, code := s.says("services", "rollback", "web", "--wait", "--timeout", "5m"); code != 0 {
 		t.Errorf("rollback: exit code %d", code)
 	}
 	if _, err := s.ecs.DeleteService(t.Context(), &ecs.DeleteServiceInput{Cluster: aws.String(local.Cluster), Service: aws.String("web"), Force: aws.Bool(true)}); err != nil {
 		t.Fatal(err)
 	}
-	s.eventually(time.Minute, "empty is the cluster", func() bool {
+	s.eventually("empty is the cluster", func() bool {
 		out, _, _ := s.says("ps", "-q")
 		return out == ""
 	})
@@ -264,14 +264,14 @@ func commandDeploys(t *testing.T, s *stack) {
 
 func commandInstances(t *testing.T, s *stack) {
 	id := s.Agent(1).Instance
-	if out, _, code := s.says("instances", "drain", id, "--deadline", "5m", "--wait", "--timeout", "1m"); code != 0 || !strings.Contains(out, "drained") {
+	if out, _, code := s.says("instances", "drain", id, "--deadline", "10m", "--wait", "--timeout", "5m"); code != 0 || !strings.Contains(out, "drained") {
 		t.Errorf("exit code %d, wrote %s", code, out)
 	}
 	if _, _, code := s.says("instances", "undrain", id); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
 	job := s.run(s.register("cli-fenced", nil))
-	s.awaitStatus(job, "RUNNING", 15*time.Second)
+	s.awaitStatus(job, "RUNNING")
 	if _, errs, code := s.says("instances", "fence", id, "--confirmed-off"); code != 1 || !strings.Contains(errs, "still connected") {
 		t.Errorf("exit code %d", code)
 	}
@@ -281,14 +281,14 @@ func commandInstances(t *testing.T, s *stack) {
 	if out, _, code := s.says("instances", "fence", id, "--confirmed-off", "--yes"); code != 0 || !strings.Contains(out, "LOST") {
 		t.Errorf("exit code %d, wrote %s", code, out)
 	}
-	if got := s.awaitStatus(job, "STOPPED", 5*time.Second); got.StopCode != "InfrastructureHealth" || !strings.Contains(aws.ToString(got.StoppedReason), "confirmed to be off") {
+	if got := s.awaitStatus(job, "STOPPED"); got.StopCode != "InfrastructureHealth" || !strings.Contains(aws.ToString(got.StoppedReason), "confirmed to be off") {
 		t.Errorf("%s %s", got.StopCode, aws.ToString(got.StoppedReason))
 	}
 	if err := s.Agent(1).Start(); err != nil { // and is switched on again
 		t.Fatal(err)
 	}
-	s.eventually(time.Minute, "connected again is the instance", func() bool { return s.instance(id).AgentConnected })
-	s.eventually(time.Minute, "gone are the containers of what was closed", func() bool {
+	s.eventually("connected again is the instance", func() bool { return s.instance(id).AgentConnected })
+	s.eventually("gone are the containers of what was closed", func() bool {
 		all, err := local.Containers(t.Context(), id)
 		if err != nil {
 			t.Fatal(err)

@@ -56,7 +56,7 @@ func TestCost_OfATaskStaysWithinItsBounds(t *testing.T) {
 		most  float64
 	}{{"alone", 1, mostCallsAlone}, {"of many at once", 60, mostCallsMany}} {
 		all := s.countedRuns(def, c.tasks)
-		for try := 1; all.requests() > c.most*float64(c.tasks) && try < 3; try++ {
+		for try := 1; all.requests() > c.most*float64(c.tasks) && try < 6; try++ {
 			t.Logf("counted again, for a poll of the agent may have ended meanwhile:\n%s", all.table(c.tasks))
 			all = s.countedRuns(def, c.tasks)
 		}
@@ -124,7 +124,7 @@ func (s *stack) countedRuns(definition string, tasks int) bill {
 		}
 		wg.Wait()
 		for chunk := range slices.Chunk(arns, 100) {
-			s.eventually(5*time.Minute, "STOPPED is every task", func() bool {
+			s.eventually("STOPPED is every task", func() bool {
 				out, err := s.reads.DescribeTasks(s.t.Context(), &ecs.DescribeTasksInput{Cluster: aws.String(local.Cluster), Tasks: chunk})
 				if err != nil {
 					s.t.Fatal(err)
@@ -145,7 +145,7 @@ func (s *stack) countedRuns(definition string, tasks int) bill {
 func (s *stack) quiet(begun time.Time, tasks int) (all bill) {
 	s.t.Helper()
 	last, since, looked := -1.0, time.Now(), time.Time{}
-	s.eventually(2*time.Minute, "quiet", func() bool {
+	s.eventually("quiet", func() bool {
 		if time.Since(looked) < 500*time.Millisecond { // a look is many calls
 			return false
 		}

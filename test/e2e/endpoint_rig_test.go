@@ -259,7 +259,7 @@ func (s *stack) awaitSaid(m *machine, task string, line *regexp.Regexp) string {
 			s.t.Logf("task %s said: %s", task, got)
 		}
 	}()
-	s.eventually(20*time.Second, fmt.Sprintf("a line %s of task %s", line, task), func() bool {
+	s.eventually(fmt.Sprintf("a line %s of task %s", line, task), func() bool {
 		got = m.said(task)
 		return line.MatchString(got)
 	})

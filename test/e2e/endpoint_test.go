@@ -58,7 +58,7 @@ func TestTaskEndpoint_OnAMachineThatIsPrepared(t *testing.T) {
 	}
 	emulator := m.forward(at.String())
 	oursARN, ours := s.program(m, arns[0], "bridge", emulator, "ask")
-	s.eventually(20*time.Second, "a task that waits for a machine which serves roles", func() bool {
+	s.eventually("a task that waits for a machine which serves roles", func() bool {
 		for _, a := range s.task(oursARN).Attributes {
 			if aws.ToString(a.Name) == "longshore.waitingReason" {
 				return strings.Contains(aws.ToString(a.Value), "ATTRIBUTE")
@@ -77,11 +77,11 @@ func TestTaskEndpoint_OnAMachineThatIsPrepared(t *testing.T) {
 	if err := agent.Start(); err != nil {
 		t.Fatal(err)
 	}
-	s.eventually(20*time.Second, "a machine that registered what it serves", func() bool {
+	s.eventually("a machine that registered what it serves", func() bool {
 		return s.hasAttribute("com.amazonaws.ecs.capability.task-iam-role") && s.hasAttribute("com.amazonaws.ecs.capability.task-iam-role-network-host")
 	})
 	s.tick() // the sweep, which looks each minute at who waits
-	s.awaitStatus(oursARN, "RUNNING", 30*time.Second)
+	s.awaitStatus(oursARN, "RUNNING")
 	who := regexp.MustCompile(`(?m)^\d+ arn:aws:sts::\d+:assumed-role/.*$`)
 	got := s.awaitSaid(m, ours, who)
 	if t.Logf("task %s asked who it is: %s", ours, got); !strings.HasSuffix(got, "/ours/"+ours) {
@@ -128,7 +128,7 @@ func TestTaskEndpoint_OnAMachineThatIsPrepared(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := strings.Count(m.said(ours), "assumed-role/")
-	s.eventually(20*time.Second, "as many answers again", func() bool { return strings.Count(m.said(ours), "assumed-role/") > before+3 })
+	s.eventually("as many answers again", func() bool { return strings.Count(m.said(ours), "assumed-role/") > before+3 })
 
 	// The instance metadata service, which is behind this machine: the machine reaches
 	// it, and a container does once the rule is gone, which is what kept it out.
@@ -162,7 +162,7 @@ func TestTaskEndpoint_OnAMachineThatIsPrepared(t *testing.T) {
 
 func machineSees(t *testing.T) string {
 	t.Helper()
-	answer, err := (&http.Client{Timeout: 5 * time.Second}).Get("http://" + metadataService + "/")
+	answer, err := (&http.Client{Timeout: time.Minute}).Get("http://" + metadataService + "/")
 	if err != nil {
 		return err.Error()
 	}

@@ -69,24 +69,24 @@ func TestSpot(t *testing.T) {
 	definition := s.register("web", nil)
 	s.aws("create-service", "--service-name", "web", "--task-definition", definition, "--desired-count", "1")
 	n := 0 // the agent that has it
-	s.eventually(time.Minute, "running is the service's task", func() bool { n = s.serviceOn(); return n > 0 })
+	s.eventually("running is the service's task", func() bool { n = s.serviceOn(); return n > 0 })
 	out, err := s.ecs.StartTask(t.Context(), &ecs.StartTaskInput{Cluster: aws.String(local.Cluster), TaskDefinition: &definition, ContainerInstances: []string{s.Agent(n).Instance}})
 	if err != nil || len(out.Tasks) != 1 {
 		t.Fatalf("start: %v %+v", err, out)
 	}
 	job := aws.ToString(out.Tasks[0].TaskArn)
-	s.awaitStatus(job, "RUNNING", 30*time.Second)
+	s.awaitStatus(job, "RUNNING")
 
 	hosts[n].takenIn(10 * time.Minute)
 	s.awaitState(n, "DRAINING", "Spot interruption notice for ")
-	s.eventually(time.Minute, "moved is the service", func() bool { return s.serviceOn() == 3-n })
+	s.eventually("moved is the service", func() bool { return s.serviceOn() == 3-n })
 	if got := aws.ToString(s.task(job).LastStatus); got != "RUNNING" {
 		t.Fatalf("a task of nobody's is %s before it has to end", got)
 	}
 
 	hosts[n].takenIn(time.Minute) // sooner than its tasks are asked to stop
 	ended := types.Task{}
-	s.eventually(time.Minute, "stopped is what stayed", func() bool {
+	s.eventually("stopped is what stayed", func() bool {
 		s.tick()
 		ended = s.task(job)
 		return aws.ToString(ended.LastStatus) == "STOPPED"
@@ -130,7 +130,7 @@ func (s *stack) serviceOn() int {
 
 func (s *stack) awaitState(n int, status, reason string) {
 	s.t.Helper()
-	s.eventually(time.Minute, fmt.Sprintf("%s is agent %d", status, n), func() bool {
+	s.eventually(fmt.Sprintf("%s is agent %d", status, n), func() bool {
 		i := s.instance(s.Agent(n).Instance)
 		return aws.ToString(i.Status) == status && i.AgentConnected && strings.Contains(aws.ToString(i.StatusReason), reason)
 	})

@@ -38,7 +38,7 @@ func stockCLI(t *testing.T, s *stack) {
 	run := func(args ...string) string {
 		return s.aws(append([]string{"run-task", "--task-definition", "hello_minimal-1", "--query", "tasks[0].taskArn", "--output", "text"}, args...)...)
 	}
-	long := run("--overrides", `{"containerOverrides":[{"name":"hello","command":["sleep","30"]}]}`)
+	long := run("--overrides", `{"containerOverrides":[{"name":"hello","command":["sleep","600"]}]}`)
 	s.aws("wait", "tasks-running", "--tasks", long)
 	s.aws("stop-task", "--task", long)
 	short := run()
@@ -75,17 +75,21 @@ func waitsForRoom(t *testing.T, s *stack) {
 			}
 		}
 	}
+	out := s.folder()
 	def := s.register("whole-instance", func(in *ecs.RegisterTaskDefinitionInput, c *types.ContainerDefinition) {
 		c.Memory, c.MemoryReservation = nil, aws.Int32(int32(biggest*6/10))
-		c.StopTimeout = aws.Int32(6)
-		c.Command = []string{"sh", "-c", "trap '' TERM; while :; do sleep 1; done"}
+		c.StopTimeout = aws.Int32(120)
+		share(out, in, c)
 	})
-	first, second := s.run(def), s.run(def)
-	s.awaitStatus(first, "RUNNING", 15*time.Second)
-	s.awaitStatus(second, "RUNNING", 15*time.Second)
-	third, fourth := s.run(def), s.run(def)
+	run := func(name string) string { // until there is a file of the name
+		return s.run(def, "sh", "-c", "trap '' TERM; until test -e /out/"+name+"; do sleep 0.1; done")
+	}
+	first, second := run("first"), run("second")
+	s.awaitStatus(first, "RUNNING")
+	s.awaitStatus(second, "RUNNING")
+	third, fourth := run("third"), run("fourth")
 	for _, arn := range []string{third, fourth} {
-		s.eventually(10*time.Second, "waiting with its reason", func() bool {
+		s.eventually("waiting with its reason", func() bool {
 			task := s.task(arn)
 			return aws.ToString(task.LastStatus) == "PROVISIONING" && slices.ContainsFunc(task.Attributes, func(a types.Attribute) bool {
 				return aws.ToString(a.Name) == "longshore.waitingReason" && aws.ToString(a.Value) == "RESOURCE:MEMORY"
@@ -93,19 +97,24 @@ func waitsForRoom(t *testing.T, s *stack) {
 		})
 	}
 	s.stop(first)
-	begun := time.Now()
 	if got := s.stop(third); aws.ToString(got.LastStatus) != "STOPPED" {
 		t.Errorf("a waiting task that was stopped is %s", aws.ToString(got.LastStatus))
 	}
 	if now := s.task(first); aws.ToString(now.LastStatus) == "STOPPED" {
-		t.Errorf("the task in front was to ignore SIGTERM; it ended after %s", time.Since(begun))
+		t.Error("the task in front was to ignore SIGTERM, and has ended")
 	}
-	s.awaitStatus(first, "STOPPED", 20*time.Second)
-	s.awaitStatus(fourth, "RUNNING", 15*time.Second)
+	touch(t, out, "first")
+	ended := s.awaitStatus(first, "STOPPED")
+	// By the end itself, and not by the sweep of each minute.
+	if next := s.awaitStatus(fourth, "RUNNING"); next.PullStartedAt.Sub(*ended.StoppedAt) > 30*time.Second {
+		t.Errorf("room appeared at %s, and was used at %s", ended.StoppedAt, next.PullStartedAt)
+	}
 	s.stop(second)
 	s.stop(fourth)
-	s.awaitStatus(second, "STOPPED", 20*time.Second)
-	s.awaitStatus(fourth, "STOPPED", 20*time.Second)
+	touch(t, out, "second")
+	touch(t, out, "fourth")
+	s.awaitStatus(second, "STOPPED")
+	s.awaitStatus(fourth, "STOPPED")
 	if held := s.allFree(); held != "" {
 		t.Error(held)
 	}
@@ -117,7 +126,7 @@ func latency(t *testing.T, s *stack) {
 	for range 10 {
 		begun := time.Now()
 		arn := s.run(def)
-		task := s.awaitStatus(arn, "RUNNING", 10*time.Second)
+		task := s.awaitStatus(arn, "RUNNING")
 		times = append(times, time.Since(begun))
 		engine = append(engine, task.StartedAt.Sub(*task.PullStoppedAt))
 		s.stop(arn)
@@ -147,7 +156,7 @@ func runStopPairs(t *testing.T, s *stack) {
 	}
 	wg.Wait()
 	for _, arn := range arns {
-		s.awaitStatus(arn, "STOPPED", time.Minute)
+		s.awaitStatus(arn, "STOPPED")
 	}
 	if held := s.allFree(); held != "" {
 		t.Error(held)
@@ -170,7 +179,7 @@ func runStopPairs(t *testing.T, s *stack) {
 
 func nothingLeft(t *testing.T, s *stack) {
 	for n := 1; n <= 2; n++ {
-		s.awaitClean(s.Agent(n), time.Minute)
+		s.awaitClean(s.Agent(n))
 	}
 	if held := s.allFree(); held != "" {
 		t.Error(held)

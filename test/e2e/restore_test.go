@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -74,15 +73,16 @@ func (s *stack) runs(agent *local.Agent) []string {
 func commandRestores(t *testing.T, s *stack) {
 	agent := s.Agent(1)
 	id := agent.Instance
+	s.eventually("at rest", func() bool { return len(s.runs(agent)) == 0 }) // what ran for others
 	plain := s.register("restore-plain", nil)
 	picky := s.register("restore-picky", func(in *ecs.RegisterTaskDefinitionInput, _ *types.ContainerDefinition) {
 		in.PlacementConstraints = []types.TaskDefinitionPlacementConstraint{{Type: types.TaskDefinitionPlacementConstraintTypeMemberOf, Expression: aws.String("attribute:restore == yes")}}
 	})
 	kept, ended := s.run(plain), s.run(plain)
-	s.awaitStatus(kept, "RUNNING", 20*time.Second)
-	s.awaitStatus(ended, "RUNNING", 20*time.Second)
+	s.awaitStatus(kept, "RUNNING")
+	s.awaitStatus(ended, "RUNNING")
 	queued := s.run(picky)
-	s.eventually(20*time.Second, "waiting for an attribute", func() bool {
+	s.eventually("waiting for an attribute", func() bool {
 		return slices.ContainsFunc(s.task(queued).Attributes, func(a types.Attribute) bool { return aws.ToString(a.Value) == "ATTRIBUTE" })
 	})
 	s.backup()
@@ -92,12 +92,12 @@ func commandRestores(t *testing.T, s *stack) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.awaitStatus(queued, "RUNNING", 20*time.Second)
+	s.awaitStatus(queued, "RUNNING")
 	s.stop(ended)
-	s.awaitStatus(ended, "STOPPED", 20*time.Second)
+	s.awaitStatus(ended, "STOPPED")
 	before := s.runs(agent)
 	later := s.run(plain)
-	s.awaitStatus(later, "RUNNING", 20*time.Second)
+	s.awaitStatus(later, "RUNNING")
 	with := s.runs(agent)
 	unknown := slices.DeleteFunc(slices.Clone(with), func(c string) bool { return slices.Contains(before, c) })
 	if len(unknown) != 1 {
@@ -119,7 +119,7 @@ func commandRestores(t *testing.T, s *stack) {
 	if out, _, code := s.says("doctor"); code != 1 || !strings.Contains(out, "function Api is stopped") || !strings.Contains(out, "longshore restore resume") || !strings.Contains(out, "nothing reads its queue") {
 		t.Errorf("doctor does not see that the functions are halted")
 	}
-	s.eventually(time.Minute, "restored", func() bool { // what is under way ends first
+	s.eventually("restored", func() bool { // what is under way ends first
 		_, _, code := s.says("restore", "copy", "--suffix="+backedUp, "--yes")
 		return code == 0
 	})
@@ -130,14 +130,14 @@ func commandRestores(t *testing.T, s *stack) {
 	command("audit")
 	command("restore", "resume")
 
-	s.eventually(time.Minute, "the container that nobody knows is seen", func() bool {
+	s.eventually("the container that nobody knows is seen", func() bool {
 		i := s.instance(id)
 		return !i.AgentConnected && strings.Contains(aws.ToString(i.StatusReason), "UNKNOWN_CONTAINERS: 1")
 	})
 	for _, arn := range []string{kept, queued} {
-		s.awaitStatus(arn, "RUNNING", 20*time.Second)
+		s.awaitStatus(arn, "RUNNING")
 	}
-	if got := s.awaitStatus(ended, "STOPPED", 20*time.Second); got.StopCode == "" {
+	if got := s.awaitStatus(ended, "STOPPED"); got.StopCode == "" {
 		t.Errorf("%+v", got)
 	}
 	if now := s.runs(agent); !slices.Equal(now, with) {
@@ -148,12 +148,12 @@ func commandRestores(t *testing.T, s *stack) {
 	if out, err := exec.CommandContext(t.Context(), "docker", "kill", unknown[0]).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	s.eventually(time.Minute, "taking work again", func() bool { return s.instance(id).AgentConnected })
+	s.eventually("taking work again", func() bool { return s.instance(id).AgentConnected })
 	fresh := s.run(plain)
-	s.awaitStatus(fresh, "RUNNING", 20*time.Second)
+	s.awaitStatus(fresh, "RUNNING")
 	for _, arn := range []string{kept, queued, fresh} {
 		s.stop(arn)
-		s.awaitStatus(arn, "STOPPED", 20*time.Second)
+		s.awaitStatus(arn, "STOPPED")
 	}
 	command("audit")
 }

@@ -28,7 +28,7 @@ var functions = []string{"Api", "Readapi", "Admission", "Statechange", "Reaper",
 // none can do more than infra/testdata/rights.txt says.
 func TestRoles(t *testing.T) {
 	t.Parallel()
-	s := up(t, local.Options{Auth: true, Agents: 2, CleanupWait: time.Second, HeartbeatEvery: time.Second, SuspectAfter: 3 * time.Second, ReapAfter: 6 * time.Second})
+	s := up(t, local.Options{Auth: true, Agents: 2, CleanupWait: time.Second, HeartbeatEvery: time.Second, SuspectAfter: 8 * time.Second, ReapAfter: 25 * time.Second})
 	caller, err := s.NewUser(t.Context(), "caller", s.Outputs["CallerPolicyArn"])
 	if err != nil {
 		t.Fatal(err)
@@ -50,15 +50,15 @@ func rolesDoTheirWork(t *testing.T, whole *stack, caller aws.Config) {
 		c.Command = []string{"sh", "-c", "exit 7"}
 	})
 	short := s.run(def)
-	if got := s.awaitStatus(short, "STOPPED", 20*time.Second); got.StopCode != types.TaskStopCodeEssentialContainerExited {
+	if got := s.awaitStatus(short, "STOPPED"); got.StopCode != types.TaskStopCodeEssentialContainerExited {
 		t.Errorf("stopped for %s", got.StopCode)
 	}
 	long := s.run(def, "sleep", "600")
-	lives := s.awaitStatus(long, "RUNNING", 20*time.Second)
+	lives := s.awaitStatus(long, "RUNNING")
 	if _, err := s.ecs.CreateService(t.Context(), &ecs.CreateServiceInput{ServiceName: aws.String("roles"), TaskDefinition: aws.String(s.register("served", nil)), DesiredCount: aws.Int32(2)}); err != nil {
 		t.Fatal(err)
 	}
-	s.eventually(20*time.Second, "two tasks of the service run", func() bool {
+	s.eventually("two tasks of the service run", func() bool {
 		out, err := s.ecs.DescribeServices(t.Context(), &ecs.DescribeServicesInput{Services: []string{"roles"}})
 		return err == nil && len(out.Services) == 1 && out.Services[0].RunningCount == 2
 	})
@@ -66,7 +66,7 @@ func rolesDoTheirWork(t *testing.T, whole *stack, caller aws.Config) {
 	if out, err := lambda.NewFromConfig(s.Config()).Invoke(t.Context(), &lambda.InvokeInput{FunctionName: aws.String(s.Outputs["ScheduleFunctionName"]), Payload: []byte(due)}); err != nil || out.FunctionError != nil {
 		t.Fatalf("run a schedule: %v %s", err, out.Payload)
 	}
-	s.eventually(20*time.Second, "the scheduled task has ended", func() bool {
+	s.eventually("the scheduled task has ended", func() bool {
 		out, err := s.ecs.ListTasks(t.Context(), &ecs.ListTasksInput{DesiredStatus: types.DesiredStatusStopped, Family: aws.String("roles")})
 		return err == nil && len(out.TaskArns) >= 2
 	})
@@ -79,11 +79,11 @@ func rolesDoTheirWork(t *testing.T, whole *stack, caller aws.Config) {
 	if err := s.Agent(dead).Vanish(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	s.eventually(40*time.Second, "its task is closed", func() bool {
+	s.eventually("its task is closed", func() bool {
 		s.tick()
 		return aws.ToString(s.task(long).LastStatus) == "STOPPED"
 	})
-	s.eventually(20*time.Second, "the service is whole again", func() bool {
+	s.eventually("the service is whole again", func() bool {
 		out, err := s.ecs.DescribeServices(t.Context(), &ecs.DescribeServicesInput{Services: []string{"roles"}})
 		return err == nil && out.Services[0].RunningCount == 2
 	})
@@ -93,11 +93,11 @@ func rolesDoTheirWork(t *testing.T, whole *stack, caller aws.Config) {
 	if err := s.Agent(dead).Start(); err != nil {
 		t.Fatal(err)
 	}
-	s.eventually(30*time.Second, "it is back", func() bool {
+	s.eventually("it is back", func() bool {
 		s.tick()
 		return !slices.ContainsFunc(s.instances(), func(i types.ContainerInstance) bool { return !i.AgentConnected })
 	})
-	s.eventually(20*time.Second, "all is free", func() bool { return s.allFree() == "" })
+	s.eventually("all is free", func() bool { return s.allFree() == "" })
 	for _, line := range denied(t, s.EmulatorLog()) {
 		t.Errorf("a function was refused: %s", line)
 	}

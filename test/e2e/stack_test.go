@@ -36,16 +36,20 @@ func up(t *testing.T, o local.Options) *stack {
 	return &stack{Stack: s, t: t, ecs: s.ECS()}
 }
 
+// patience ends a wait in vain. How long something takes on a busy machine is looked at
+// by none but those tests whose subject it is.
+const patience = 5 * time.Minute
+
 // eventually polls until done says so.
-func (s *stack) eventually(most time.Duration, what string, done func() bool) {
+func (s *stack) eventually(what string, done func() bool) {
 	s.t.Helper()
-	deadline := time.After(most)
+	deadline := time.After(patience)
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for !done() {
 		select {
 		case <-deadline:
-			s.t.Fatalf("after %s: not %s", most, what)
+			s.t.Fatalf("after %s: not %s", patience, what)
 		case <-s.t.Context().Done():
 			s.t.Fatal(s.t.Context().Err())
 		case <-tick.C:
@@ -88,10 +92,10 @@ func (s *stack) stop(arn string) types.Task {
 	return *out.Task
 }
 
-func (s *stack) awaitStatus(arn, status string, most time.Duration) types.Task {
+func (s *stack) awaitStatus(arn, status string) types.Task {
 	s.t.Helper()
 	var t types.Task
-	s.eventually(most, fmt.Sprintf("%s of task %s", status, arn), func() bool {
+	s.eventually(fmt.Sprintf("%s of task %s", status, arn), func() bool {
 		t = s.task(arn)
 		return aws.ToString(t.LastStatus) == status
 	})
@@ -157,7 +161,7 @@ func (s *stack) aws(args ...string) string {
 }
 
 // awaitClean waits until an agent has left no container on the engine.
-func (s *stack) awaitClean(agent *local.Agent, most time.Duration) {
+func (s *stack) awaitClean(agent *local.Agent) {
 	s.t.Helper()
 	var left []string
 	defer func() {
@@ -165,7 +169,7 @@ func (s *stack) awaitClean(agent *local.Agent, most time.Duration) {
 			s.t.Logf("left by agent %d: %s", agent.N, strings.Join(left, ", "))
 		}
 	}()
-	s.eventually(most, fmt.Sprintf("clean is the engine of agent %d", agent.N), func() bool {
+	s.eventually(fmt.Sprintf("clean is the engine of agent %d", agent.N), func() bool {
 		all, err := local.Containers(s.t.Context(), agent.Instance)
 		if err != nil {
 			s.t.Fatal(err)
@@ -176,6 +180,30 @@ func (s *stack) awaitClean(agent *local.Agent, most time.Duration) {
 		}
 		return len(left) == 0
 	})
+}
+
+// folder is one of the test that containers may write, too.
+func (s *stack) folder() string {
+	s.t.Helper()
+	dir := s.t.TempDir()
+	if err := os.Chmod(dir, 0o777); err != nil {
+		s.t.Fatal(err)
+	}
+	return dir
+}
+
+// share has a container see a folder of the test at /out.
+func share(folder string, in *ecs.RegisterTaskDefinitionInput, c *types.ContainerDefinition) {
+	in.Volumes = []types.Volume{{Name: aws.String("out"), Host: &types.HostVolumeProperties{SourcePath: &folder}}}
+	c.MountPoints = []types.MountPoint{{SourceVolume: aws.String("out"), ContainerPath: aws.String("/out")}}
+}
+
+// touch makes a file for which a container waits.
+func touch(t *testing.T, folder, name string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(folder, name), nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func (s *stack) tick() {

@@ -42,11 +42,8 @@ type upgrade struct {
 
 func enterUpgrade(t *testing.T) *upgrade {
 	t.Helper()
-	u := &upgrade{out: t.TempDir(), bodies: map[int64]string{}, seen: map[string]bool{}, sent: map[string]map[int64]era{}}
+	u := &upgrade{bodies: map[int64]string{}, seen: map[string]bool{}, sent: map[string]map[int64]era{}}
 	program, sockets := filepath.Join(t.TempDir(), "longshore-agent"), socketDir(t)
-	if err := os.Chmod(u.out, 0o777); err != nil {
-		t.Fatal(err)
-	}
 	copyFile(t, (&local.Stack{Options: local.Options{Root: local.Root(t)}}).Binary(), program)
 	t.Cleanup(func() { // after the stack was taken down
 		if u.docker != nil {
@@ -63,6 +60,7 @@ func enterUpgrade(t *testing.T) *upgrade {
 			u.docker, err = link.New("unix", filepath.Join(sockets, "1"), socket)
 			return map[string]string{"DOCKER_HOST": "unix://" + filepath.Join(sockets, "1")}, err
 		}})
+	u.out = u.folder()
 	u.next = u.stack.told(eventbridge.NewFromConfig(u.Config()))
 	return u
 }
@@ -91,8 +89,7 @@ func copyFile(t *testing.T, from, to string) {
 
 // share has a container see what the test sees.
 func (u *upgrade) share(in *ecs.RegisterTaskDefinitionInput, c *types.ContainerDefinition) {
-	in.Volumes = []types.Volume{{Name: aws.String("out"), Host: &types.HostVolumeProperties{SourcePath: &u.out}}}
-	c.MountPoints = []types.MountPoint{{SourceVolume: aws.String("out"), ContainerPath: aws.String("/out")}}
+	share(u.out, in, c)
 }
 
 // gated registers a definition whose main container waits for the end of another one.
@@ -119,14 +116,12 @@ func (u *upgrade) has(name string) bool {
 
 func (u *upgrade) make(name string) {
 	u.t.Helper()
-	if err := os.WriteFile(filepath.Join(u.out, name), nil, 0o666); err != nil {
-		u.t.Fatal(err)
-	}
+	touch(u.t, u.out, name)
 }
 
 func (u *upgrade) await(what string, done func() bool) {
 	u.t.Helper()
-	u.eventually(time.Minute, what, done)
+	u.eventually(what, done)
 }
 
 // upgrade puts the new binary in the old one's place while that runs, and restarts

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
@@ -30,14 +29,14 @@ func TestUpgrade_ANewBinaryOverTheOldTouchesNoContainerAndTellsNothingTwice(t *t
 	const term = "trap 'echo >>/out/term' TERM; echo >>/out/up; while [ ! -e /out/end ]; do sleep 0.1; done; exit 9"
 
 	clean := s.run(volume, "sh", "-c", "exit 4") // its end is known, and it waits to be cleaned up
-	s.awaitStatus(clean, "STOPPED", time.Minute)
+	s.awaitStatus(clean, "STOPPED")
 	runs, stops := s.run(volume, "sleep", "600"), s.run(volume, "sh", "-c", term)
-	s.awaitStatus(runs, "RUNNING", time.Minute)
-	s.awaitStatus(stops, "RUNNING", time.Minute)
+	s.awaitStatus(runs, "RUNNING")
+	s.awaitStatus(stops, "RUNNING")
 	u.await("up is the one to stop", func() bool { return u.has("up") })
 	s.stop(stops)
 	u.await("asked to stop is the one to stop", func() bool { return u.has("term") })
-	s.awaitStatus(stops, "STOPPING", time.Minute)
+	s.awaitStatus(stops, "STOPPING")
 	waits := s.run(gated)
 	u.await("up is the gate", func() bool { return len(u.containers()[waits]) == 1 })
 	s.reports(false)
@@ -74,13 +73,13 @@ func TestUpgrade_ANewBinaryOverTheOldTouchesNoContainerAndTellsNothingTwice(t *t
 		u.make(name)
 	}
 	for arn, want := range map[string]int32{clean: 4, stops: 9, unheard: 3} {
-		got := s.awaitStatus(arn, "STOPPED", time.Minute)
+		got := s.awaitStatus(arn, "STOPPED")
 		if c := got.Containers[0]; c.ExitCode == nil || *c.ExitCode != want {
 			t.Errorf("%s ended with %+v, want %d", arn, c, want)
 		}
 	}
 	for _, arn := range []string{runs, waits, made} {
-		s.awaitStatus(arn, "RUNNING", time.Minute)
+		s.awaitStatus(arn, "RUNNING")
 	}
 	u.same(before, "in the end")
 	for task, n := range map[string]int{clean: 1, runs: 1, stops: 1, waits: 2, unheard: 1, made: 1} {

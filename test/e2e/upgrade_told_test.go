@@ -72,20 +72,23 @@ func (u *upgrade) news(arns ...string) {
 		version float64
 		status  string
 	}
-	last, told := map[string]state{}, map[string]int{}
+	last, told := map[string]state{}, map[string]map[float64]bool{} // by version: an event may come more than once
 	u.await("told is where each has come to", func() bool {
 		for _, body := range u.next() {
 			arn, version, status, rest := change(u.t, body)
 			if version >= last[arn].version { // they come in any order
 				last[arn] = state{version, status}
 			}
-			told[rest]++
+			if told[rest] == nil {
+				told[rest] = map[float64]bool{}
+			}
+			told[rest][version] = true
 		}
 		return !slices.ContainsFunc(arns, func(arn string) bool { return last[arn].status != aws.ToString(u.task(arn).LastStatus) })
 	})
-	for what, n := range told {
-		if n > 1 {
-			u.t.Errorf("told %d times: %s", n, what)
+	for what, versions := range told {
+		if n := len(versions); n > 1 {
+			u.t.Errorf("told as %d changes: %s", n, what)
 		}
 	}
 }

@@ -208,7 +208,7 @@ func (a *Agent) Signal(ctx context.Context, sig syscall.Signal) error {
 	if sig != syscall.SIGKILL && sig != syscall.SIGTERM {
 		return nil
 	}
-	return await(ctx, 20*time.Second, "agent to end", func() (bool, error) { return a.PID() == 0, nil })
+	return await(ctx, 2*time.Minute, "agent to end", func() (bool, error) { return a.PID() == 0, nil })
 }
 
 // running is the process id in a file, if such an agent runs.
@@ -234,7 +234,7 @@ func (s *Stack) awaitAgents(ctx context.Context) error {
 	}
 	client := s.ECS()
 	var dead error // an agent that has ended will not connect
-	err := await(ctx, 60*time.Second, fmt.Sprintf("%d connected agents", s.Options.Agents), func() (bool, error) {
+	err := await(ctx, 3*time.Minute, fmt.Sprintf("%d connected agents", s.Options.Agents), func() (bool, error) {
 		for n := 1; n <= s.Options.Agents && dead == nil; n++ {
 			if s.Agent(n).PID() == 0 {
 				dead = fmt.Errorf("agent %d has ended by itself", n)
