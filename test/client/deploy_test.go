@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
@@ -22,12 +23,17 @@ func (g *goClient) service(ctx context.Context, name string) types.Service {
 	return out.Services[0]
 }
 
-// settled is that a service runs so many tasks of one revision, by one deployment.
+// settled is that a service comes to run so many tasks of one revision, by one deployment:
+// ecs-deploy has counted the tasks, and the service's own count follows.
 func (g *goClient) settled(ctx context.Context, name, revision string, count int32) {
 	g.t.Helper()
 	got := g.service(ctx, name)
 	g.want(strings.HasSuffix(aws.ToString(got.TaskDefinition), "/"+revision), "it is of "+revision, aws.ToString(got.TaskDefinition))
-	g.want(got.RunningCount == count && got.DesiredCount == count && len(got.Deployments) == 1, "it has settled", got)
+	for deadline := time.Now().Add(mostWait); got.RunningCount != count || len(got.Deployments) != 1; got = g.service(ctx, name) {
+		g.want(time.Now().Before(deadline), "it has settled", got)
+		<-time.After(200 * time.Millisecond)
+	}
+	g.want(got.DesiredCount == count && strings.HasSuffix(aws.ToString(got.TaskDefinition), "/"+revision), "it has settled", got)
 	arns := of(g.ListTasks(ctx, &ecs.ListTasksInput{ServiceName: &name})).must(g).TaskArns
 	for _, task := range of(g.DescribeTasks(ctx, &ecs.DescribeTasksInput{Tasks: arns})).must(g).Tasks {
 		g.want(strings.HasSuffix(aws.ToString(task.TaskDefinitionArn), "/"+revision), "each task is of "+revision, task)
@@ -48,10 +54,10 @@ func testECSDeploy(t *testing.T, s *stack) {
 		}
 		return out
 	}
-	ecsDeploy("Deployment successful", false, "deploy", local.Cluster, "shop", "--env", "main", "VERSION", "2", "--timeout", "120")
+	ecsDeploy("Deployment successful", false, "deploy", local.Cluster, "shop", "--env", "main", "VERSION", "2", "--timeout", "300")
 	g.settled(ctx, "shop", "shop:2", 2)
 
-	ecsDeploy("Scaling successful", false, "scale", local.Cluster, "shop", "3", "--timeout", "120")
+	ecsDeploy("Scaling successful", false, "scale", local.Cluster, "shop", "3", "--timeout", "300")
 	g.settled(ctx, "shop", "shop:2", 3)
 
 	out := ecsDeploy("Successfully started 1 instances", false, "run", local.Cluster, "shop", "1", "--command", "main", `["sh","-c","exit 4"]`)
@@ -59,7 +65,7 @@ func testECSDeploy(t *testing.T, s *stack) {
 	done := of(ecs.NewTasksStoppedWaiter(g).WaitForOutput(ctx, &ecs.DescribeTasksInput{Tasks: []string{arn}}, mostWait)).must(g).Tasks[0]
 	g.want(len(done.Containers) == 1 && done.Containers[0].ExitCode != nil && *done.Containers[0].ExitCode == 4, "the task ran", done)
 
-	out = ecsDeploy("Rollback successful", true, "deploy", local.Cluster, "shop", "--command", "main", "false", "--timeout", "20", "--rollback")
+	out = ecsDeploy("Rollback successful", true, "deploy", local.Cluster, "shop", "--command", "main", "false", "--timeout", "60", "--rollback")
 	g.want(strings.Contains(out, "Rolling back to task definition: shop:2"), "it went back to what was there", out)
 	g.settled(ctx, "shop", "shop:2", 3)
 

@@ -141,7 +141,7 @@ func (g *goClient) settings(ctx context.Context) {
 }
 
 func (g *goClient) definitions(ctx context.Context) {
-	main := types.ContainerDefinition{Name: aws.String("main"), Image: &g.image, Memory: aws.Int32(16), StopTimeout: aws.Int32(2),
+	main := types.ContainerDefinition{Name: aws.String("main"), Image: &g.image, Memory: aws.Int32(16), StopTimeout: aws.Int32(30),
 		Command: forever}
 	web, job := g.me+"-web", g.me+"-job"
 	for _, family := range []string{web, web, job} {

@@ -26,7 +26,7 @@ func newGoClient(t *testing.T, s *stack, endpoint, me string) *goClient {
 // register registers a definition with one container, "main".
 func (g *goClient) register(ctx context.Context, family string, command ...string) {
 	g.t.Helper()
-	main := types.ContainerDefinition{Name: aws.String("main"), Image: &g.image, Memory: aws.Int32(16), StopTimeout: aws.Int32(2), Command: command}
+	main := types.ContainerDefinition{Name: aws.String("main"), Image: &g.image, Memory: aws.Int32(16), StopTimeout: aws.Int32(30), Command: command}
 	of(g.RegisterTaskDefinition(ctx, &ecs.RegisterTaskDefinitionInput{
 		Family: &family, NetworkMode: types.NetworkModeNone, ContainerDefinitions: []types.ContainerDefinition{main}})).must(g)
 }

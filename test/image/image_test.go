@@ -73,7 +73,7 @@ func TestPull_RegistryThatNeverAnswersIsGivenUpAfterSeconds(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "no registry answers") {
 		t.Errorf("error is %v", err)
 	}
-	if took := time.Since(begun); took < registryPatience || took > registryPatience+5*time.Second {
+	if took := time.Since(begun); took < registryPatience || took > pullPatience {
 		t.Errorf("giving up took %s", took)
 	}
 }
@@ -118,7 +118,7 @@ func run(t *testing.T, api *client.Client, ref, script string) (output string, c
 	if err := api.ContainerStart(t.Context(), c.ID, container.StartOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	ended, failed := api.ContainerWait(ctx, c.ID, container.WaitConditionNotRunning)
 	select {

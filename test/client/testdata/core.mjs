@@ -60,7 +60,7 @@ const chapters = {
 
   async definitions() {
     const command = ["sh", "-c", "trap 'exit 0' TERM; sleep 600 & wait"];
-    const containerDefinitions = [{ name: "main", image, memory: 16, stopTimeout: 2, command }];
+    const containerDefinitions = [{ name: "main", image, memory: 16, stopTimeout: 30, command }];
     for (const family of [`${me}-web`, `${me}-web`, `${me}-job`]) {
       await ask("RegisterTaskDefinition", { family, networkMode: "none", containerDefinitions, tags: [{ key: "team", value: "blue" }] });
     }

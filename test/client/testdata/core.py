@@ -67,7 +67,7 @@ def settings():
 
 
 def definitions():
-    main = {"name": "main", "image": image, "memory": 16, "stopTimeout": 2,
+    main = {"name": "main", "image": image, "memory": 16, "stopTimeout": 30,
             "command": ["sh", "-c", "trap 'exit 0' TERM; sleep 600 & wait"]}
     for family in (f"{me}-web", f"{me}-web", f"{me}-job"):
         ecs.register_task_definition(family=family, networkMode="none", containerDefinitions=[main],

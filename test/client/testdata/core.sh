@@ -45,7 +45,7 @@ settings() {
 
 definitions() {
 	local family main
-	main='[{"name":"main","image":"'$IMAGE'","memory":16,"stopTimeout":2,"command":["sh","-c","trap '"'exit 0'"' TERM; sleep 600 & wait"]}]'
+	main='[{"name":"main","image":"'$IMAGE'","memory":16,"stopTimeout":30,"command":["sh","-c","trap '"'exit 0'"' TERM; sleep 600 & wait"]}]'
 	for family in "$me-web" "$me-web" "$me-job"; do
 		ecs register-task-definition --family "$family" --network-mode none --container-definitions "$main" --tags key=team,value=blue >/dev/null
 	done
