@@ -3,13 +3,13 @@
 package packaging
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
@@ -48,7 +48,8 @@ const (
 )
 
 // impatient is a drop-in that a person could write: the unit's own times are for production.
-const impatient = "[Service]\nRestartSec=100ms\nWatchdogSec=4s\n"
+// An agent on a busy machine must be able to say in time that it is not stuck.
+const impatient = "[Service]\nRestartSec=100ms\nWatchdogSec=15s\n"
 
 // life is a machine, and one container that must go on whatever is done to the agent.
 type life struct {
@@ -165,13 +166,14 @@ func (l *life) restarted() {
 	for _, c := range []struct{ signal, result string }{{"KILL", "signal"}, {"STOP", "watchdog"}} {
 		before := l.unit("MainPID", "NRestarts")
 		l.do("kill", "-s", c.signal, before["MainPID"])
-		l.eventually(20*time.Second, "started again after SIG"+c.signal, func() (bool, string) {
+		l.eventually("started again after SIG"+c.signal, func() (bool, string) {
 			now := l.unit("MainPID", "NRestarts", "ActiveState")
-			return now["ActiveState"] == "active" && now["MainPID"] != before["MainPID"] && now["NRestarts"] > before["NRestarts"], now["ActiveState"]
+			return now["ActiveState"] == "active" && now["MainPID"] != before["MainPID"] && now["NRestarts"] != before["NRestarts"], now["ActiveState"]
 		})
-		if said := l.do("journalctl", "--no-pager", "-o", "cat", "-u", service); !strings.Contains(said, "Failed with result '"+c.result+"'") {
-			l.t.Errorf("after SIG%s the journal does not say %q", c.signal, c.result)
-		}
+		l.eventually(fmt.Sprintf("in the journal, after SIG%s, is %q", c.signal, c.result), func() (bool, string) { // the journal writes when it can
+			said := l.do("journalctl", "--no-pager", "-o", "cat", "-u", service)
+			return strings.Contains(said, "Failed with result '"+c.result+"'"), ""
+		})
 		l.well()
 		l.untouched()
 	}
@@ -243,7 +245,7 @@ func (l *life) deregistered() {
 	if _, err := client.DeregisterContainerInstance(l.t.Context(), &ecs.DeregisterContainerInstanceInput{Cluster: aws.String(local.Cluster), ContainerInstance: &instance, Force: aws.Bool(true)}); err != nil {
 		l.t.Fatal(err)
 	}
-	l.eventually(30*time.Second, "ended for good", func() (bool, string) {
+	l.eventually("ended for good", func() (bool, string) {
 		now := l.unit("ActiveState", "SubState", "ExecMainStatus", "NRestarts")
 		return now["ActiveState"] == "failed" && now["SubState"] == "failed" && now["ExecMainStatus"] == "5" && now["NRestarts"] == "0", now["ActiveState"] + " " + now["ExecMainStatus"]
 	})
@@ -252,7 +254,7 @@ func (l *life) deregistered() {
 // well waits until the agent of the machine says that it can do its work.
 func (l *life) well() {
 	l.t.Helper()
-	l.eventually(30*time.Second, "well", func() (bool, string) {
+	l.eventually("well", func() (bool, string) {
 		said, err := l.try("longshore-agent", "status")
 		return err == nil, said
 	})

@@ -66,7 +66,7 @@ func boot(t *testing.T) *machine {
 		removeCgroup(t, cgroup)
 	})
 	m.pid = cmd.Process.Pid
-	m.eventually(30*time.Second, "booted", func() (bool, string) {
+	m.eventually("booted", func() (bool, string) {
 		select {
 		case <-ended:
 			t.Fatalf("the machine's init has ended:\n%s", m.boot)
@@ -153,9 +153,12 @@ func (m *machine) unit(names ...string) map[string]string {
 	return out
 }
 
-func (m *machine) eventually(most time.Duration, what string, done func() (bool, string)) {
+// patience ends a wait in vain: how fast a machine is is not looked at.
+const patience = 3 * time.Minute
+
+func (m *machine) eventually(what string, done func() (bool, string)) {
 	m.t.Helper()
-	ctx, cancel := context.WithTimeout(m.t.Context(), most)
+	ctx, cancel := context.WithTimeout(m.t.Context(), patience)
 	defer cancel()
 	tick := time.NewTicker(30 * time.Millisecond)
 	defer tick.Stop()
@@ -166,7 +169,7 @@ func (m *machine) eventually(most time.Duration, what string, done func() (bool,
 		}
 		select {
 		case <-ctx.Done():
-			m.t.Fatalf("after %s: not %s; %s", most, what, said)
+			m.t.Fatalf("after %s: not %s; %s", patience, what, said)
 		case <-tick.C:
 		}
 	}
@@ -204,7 +207,7 @@ func removeCgroup(t *testing.T, dir string) {
 		return nil
 	})
 	slices.Reverse(all)
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(patience)
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for _, path := range all {

@@ -23,14 +23,14 @@ func (l *life) runTask() {
 	l.t.Helper()
 	client := l.stack.ECS()
 	definition := l.stack.Register(l.t, client, "through-packages", nil)
-	l.eventually(30*time.Second, "room for a task", func() (bool, string) {
+	l.eventually("room for a task", func() (bool, string) {
 		out, err := client.RunTask(l.t.Context(), &ecs.RunTaskInput{Cluster: aws.String(local.Cluster), TaskDefinition: &definition})
 		if err != nil {
 			l.t.Fatal(err)
 		}
 		return len(out.Tasks) == 1, ""
 	})
-	l.eventually(30*time.Second, "running", func() (bool, string) {
+	l.eventually("running", func() (bool, string) {
 		l.container = l.seen()
 		return strings.HasSuffix(l.container, " running"), l.container
 	})
