@@ -297,7 +297,7 @@ func lost(i types.ContainerInstance) bool {
 // awaitLost runs the reaper until an agent's instance is LOST.
 func (g *stage) awaitLost(agent int) {
 	g.t.Helper()
-	g.eventually(time.Minute, fmt.Sprintf("LOST is agent %d", agent), func() (bool, any) {
+	g.eventually(4*time.Minute, fmt.Sprintf("LOST is agent %d", agent), func() (bool, any) {
 		if err := g.Tick(g.t.Context()); err != nil {
 			return false, err
 		}
