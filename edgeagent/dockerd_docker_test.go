@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,7 +14,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -32,6 +35,7 @@ type dockerd struct {
 	dir    string
 	cmd    *exec.Cmd
 	exited chan error
+	inside chan func() // done by a thread that is in its network
 }
 
 // newDockerd has everything in this test that asks for an engine find this one.
@@ -44,11 +48,22 @@ func newDockerd(t *testing.T) *dockerd {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &dockerd{T: t, dir: dir}
+	d := &dockerd{T: t, dir: dir, inside: make(chan func())}
 	if err := os.WriteFile(filepath.Join(dir, "daemon.json"), []byte("{}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(d.tidy)
+	isolated := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // and never again for anything else
+		isolated <- syscall.Unshare(syscall.CLONE_NEWNET)
+		for do := range d.inside {
+			do()
+		}
+	}()
+	if err := <-isolated; err != nil {
+		t.Fatalf("a network of its own (this test wants root): %v", err)
+	}
 	t.Setenv("DOCKER_HOST", "unix://"+filepath.Join(dir, "s"))
 	return d
 }
@@ -63,8 +78,8 @@ func (d *dockerd) start() {
 	cmd := exec.Command("dockerd", "--data-root", filepath.Join(d.dir, "data"), "--exec-root", filepath.Join(d.dir, "exec"),
 		"-H", os.Getenv("DOCKER_HOST"), "--pidfile", filepath.Join(d.dir, "pid"), "--bridge=none", "--iptables=false", "--config-file", filepath.Join(d.dir, "daemon.json"))
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
-	if err := cmd.Start(); err != nil {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // with that thread
+	if d.within(func() { err = cmd.Start() }); err != nil {
 		d.Fatal(err)
 	}
 	exited := make(chan error, 1)
@@ -76,6 +91,7 @@ func (d *dockerd) start() {
 		}
 		select {
 		case <-exited:
+			d.cmd = nil
 			text, _ := os.ReadFile(filepath.Join(d.dir, "log"))
 			d.Fatalf("dockerd ended:\n%s", text)
 		case <-time.After(50 * time.Millisecond):
@@ -86,33 +102,43 @@ func (d *dockerd) start() {
 	}
 }
 
+// within does something in the engine's network.
+func (d *dockerd) within(do func()) {
+	done := make(chan struct{})
+	d.inside <- func() { do(); close(done) }
+	<-done
+}
+
 // ask has the engine answer a call past the agent's adapter, into answer if there
 // is one.
 func (d *dockerd) ask(method, path, body string, answer any) error {
+	text, err := d.raw(method, path, body)
+	if err != nil || answer == nil {
+		return err
+	}
+	return json.Unmarshal(text, answer)
+}
+
+func (d *dockerd) raw(method, path, body string) ([]byte, error) {
 	socket := strings.TrimPrefix(os.Getenv("DOCKER_HOST"), "unix://")
 	web := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", socket)
 	}}}
 	request, err := http.NewRequestWithContext(d.Context(), method, "http://docker"+path, strings.NewReader(body))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	request.Header.Set("Content-Type", "application/json")
 	response, err := web.Do(request)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
-	switch {
-	case err != nil:
-		return err
-	case response.StatusCode >= 300:
-		return fmt.Errorf("%s %s: %s %s", method, path, response.Status, text)
-	case answer == nil:
-		return nil
+	if err == nil && response.StatusCode >= 300 {
+		err = fmt.Errorf("%s %s: %s %s", method, path, response.Status, text)
 	}
-	return json.Unmarshal(text, answer)
+	return text, err
 }
 
 // end ends it, and waits for that.
@@ -131,11 +157,18 @@ func (d *dockerd) end(s syscall.Signal) {
 
 // tidy leaves no process, mount or file.
 func (d *dockerd) tidy() {
+	defer close(d.inside)
 	if d.cmd != nil { // what outlives it otherwise dies with it now
 		_ = os.WriteFile(filepath.Join(d.dir, "daemon.json"), []byte(`{"live-restore": false}`), 0o600)
 		_ = d.cmd.Process.Signal(syscall.SIGHUP)
-		d.end(syscall.SIGTERM)
+		_ = d.cmd.Process.Signal(syscall.SIGTERM) // it may have been killed
+		select {
+		case <-d.exited:
+		case <-time.After(60 * time.Second):
+			d.Error("dockerd does not end")
+		}
 	}
+	d.endWhatIsLeft()
 	if d.Failed() {
 		text, _ := os.ReadFile(filepath.Join(d.dir, "log"))
 		d.Logf("dockerd's log, its end:\n%s", text[max(0, len(text)-4000):])
@@ -148,6 +181,51 @@ func (d *dockerd) tidy() {
 	}
 	if err := os.RemoveAll(d.dir); err != nil {
 		d.Errorf("something of the engine is left: %v", err)
+	}
+}
+
+// left are the processes that name the engine's folder: its containerd and its
+// shims, which outlive it; and what these have started, last.
+func (d *dockerd) left() (all []int) {
+	children := map[int][]int{}
+	files, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, file := range files {
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		text, _ := os.ReadFile(file)
+		if f := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:])); len(f) > 1 && f[0] != "Z" {
+			parent, _ := strconv.Atoi(f[1])
+			children[parent] = append(children[parent], pid)
+		}
+		args, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "cmdline"))
+		if pid != os.Getpid() && bytes.Contains(args, []byte(d.dir+"/")) {
+			all = append(all, pid)
+		}
+	}
+	for n := 0; n < len(all); n++ {
+		for _, child := range children[all[n]] {
+			if !slices.Contains(all, child) {
+				all = append(all, child)
+			}
+		}
+	}
+	return all
+}
+
+// endWhatIsLeft ends containers, shims and containerd of an engine that has ended.
+func (d *dockerd) endWhatIsLeft() {
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		all := d.left()
+		if len(all) == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			d.Errorf("processes of the engine are left: %d", all)
+			return
+		}
+		for _, pid := range slices.Backward(all) {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		<-time.After(100 * time.Millisecond)
 	}
 }
 

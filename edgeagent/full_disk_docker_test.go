@@ -125,13 +125,7 @@ func TestProgram_OnAFullDiskTellsEveryEndAndRunsTasksAgainOnceThereIsRoom(t *tes
 	fill()
 	p.signal(syscall.SIGKILL)
 	told(2)
-	p.start()
-	again := hear(p, "a register after the kill", func(m *wire.Register) bool { return m.Session != r.Session })
-	if again.Incarnation != r.Incarnation {
-		t.Errorf("registered again as %+v", again)
-	}
-	welcome := &wire.Welcome{Header: wire.Header{Instance: p.instance}, Incarnation: r.Incarnation, Cluster: "default", Epoch: 100, HeartbeatEveryS: 2}
-	p.send(welcome)
+	again := p.welcomedAgain(r, r.Session)
 	full(again.Session)
 	ended(2)
 
@@ -153,9 +147,7 @@ func TestProgram_OnAFullDiskTellsEveryEndAndRunsTasksAgainOnceThereIsRoom(t *tes
 	}()
 	p.send(&wire.Stop{Header: wire.Header{Instance: p.instance}, Task: taskID(3), Attempt: 1})
 	told(4)
-	for range 2 {
-		full(again.Session)
-	}
+	full(again.Session)
 	close(stop)
 	if err := <-eaten; err != nil {
 		t.Fatal(err)
@@ -169,9 +161,7 @@ func TestProgram_OnAFullDiskTellsEveryEndAndRunsTasksAgainOnceThereIsRoom(t *tes
 		t.Errorf("SIGTERM ended it with %d", code)
 	}
 
-	p.start() // it sets its reserve aside at once, and not within a minute
-	last := hear(p, "the last register", func(m *wire.Register) bool { return m.Session != r.Session && m.Session != again.Session })
-	p.send(welcome)
+	last := p.welcomedAgain(r, again.Session) // its reserve is set aside at once, and not within a minute
 	hear(p, "that there is room", func(b *wire.Heartbeat) bool {
 		return b.Session == last.Session && b.Epoch == 100 && b.NoRoom == ""
 	})

@@ -283,6 +283,22 @@ func (p *program) welcomed() *wire.Register {
 	return r
 }
 
+// welcomedAgain starts the agent that was killed and lets it in; last is the session of
+// one before. The first answer may go to the long poll of the process that is no more.
+func (p *program) welcomedAgain(r *wire.Register, last string) *wire.Register {
+	p.Helper()
+	p.start()
+	again := hear(p, "a register after the kill", func(m *wire.Register) bool { return m.Session != r.Session && m.Session != last })
+	if again.Incarnation != r.Incarnation {
+		p.Errorf("registered again as %+v", again)
+	}
+	for range 2 {
+		p.send(&wire.Welcome{Header: wire.Header{Instance: p.instance}, Incarnation: r.Incarnation, Cluster: "default", Epoch: 100, HeartbeatEveryS: 2})
+		<-time.After(300 * time.Millisecond)
+	}
+	return again
+}
+
 // A store that is checked, a job that waits until it is well, and a server that
 // waits for the job's success and finds the store by its link: up in that order,
 // down in the reverse, and its health is told on the way.
