@@ -65,7 +65,7 @@ func testECSDeploy(t *testing.T, s *stack) {
 	done := of(ecs.NewTasksStoppedWaiter(g).WaitForOutput(ctx, &ecs.DescribeTasksInput{Tasks: []string{arn}}, mostWait)).must(g).Tasks[0]
 	g.want(len(done.Containers) == 1 && done.Containers[0].ExitCode != nil && *done.Containers[0].ExitCode == 4, "the task ran", done)
 
-	out = ecsDeploy("Rollback successful", true, "deploy", local.Cluster, "shop", "--command", "main", "false", "--timeout", "60", "--rollback")
+	out = ecsDeploy("Rollback successful", true, "deploy", local.Cluster, "shop", "--command", "main", "/there/is/no/such/file", "--timeout", "40", "--rollback") // never RUNNING, not even for a moment
 	g.want(strings.Contains(out, "Rolling back to task definition: shop:2"), "it went back to what was there", out)
 	g.settled(ctx, "shop", "shop:2", 3)
 
