@@ -1,10 +1,12 @@
 package whole
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
 	"slices"
+	"testing/synctest"
 	"time"
 
 	"github.com/longshore-run/longshore/edgeagent/agent"
@@ -123,12 +125,15 @@ func (w *World) struck(l *life) {
 	w.mu.Unlock()
 }
 
-// bury has the killed die, and start again later.
+// bury has the killed die, and start again later. Whoever was let go on has come to
+// its next gate first, or has died: when it is seen is not for the machine to say.
 func (w *World) bury() {
+	synctest.Wait()
 	w.mu.Lock()
 	died := w.died
 	w.died = nil
 	w.mu.Unlock()
+	slices.SortFunc(died, func(a, b *life) int { return cmp.Compare(a.name, b.name) })
 	for _, l := range died {
 		l.dead.Store(false)
 		if l.h.life == l {

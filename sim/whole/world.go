@@ -203,9 +203,8 @@ func (w *World) Hash() uint64 { return w.hash }
 func (w *World) until(at time.Time) {
 	over := false
 	w.push(time.Until(at), 1<<62, "time", func() { over = true })
-	for !over && w.broken == "" {
+	for w.bury(); !over && w.broken == ""; w.bury() {
 		w.step()
-		w.bury()
 	}
 }
 
