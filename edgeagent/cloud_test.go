@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
+	"github.com/longshore-run/longshore/internal/transport"
 	"github.com/longshore-run/longshore/shared/setting"
 )
 
@@ -32,7 +33,7 @@ func names(t *testing.T) (*cloud, *atomic.Value) {
 	}))
 	t.Cleanup(server.Close)
 	return &cloud{names: sts.New(sts.Options{
-		Region: "eu-west-1", BaseEndpoint: &server.URL, Retryer: aws.NopRetryer{}, Credentials: credentials.NewStaticCredentialsProvider("a", "b", ""),
+		Region: "eu-west-1", BaseEndpoint: &server.URL, Retryer: aws.NopRetryer{}, HTTPClient: transport.Client{HTTP: http.DefaultClient}, Credentials: credentials.NewStaticCredentialsProvider("a", "b", ""),
 	})}, &identity
 }
 

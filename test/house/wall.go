@@ -35,7 +35,7 @@ var (
 	docker    = []room{"github.com/docker/...", "github.com/containerd/errdefs/...", "github.com/distribution/reference/...", "github.com/opencontainers/..."}
 	bolt      = []room{"go.etcd.io/bbolt/..."}
 	cdk       = []room{"github.com/aws/aws-cdk-go/...", "github.com/aws/constructs-go/...", "github.com/aws/jsii-runtime-go/...", "github.com/cdklabs/..."}
-	testTools = []room{"pgregory.net/rapid/...", "github.com/rogpeppe/go-internal/...", "test/emulator", "test/image", "test/strict"}
+	testTools = []room{"pgregory.net/rapid/...", "github.com/rogpeppe/go-internal/...", "test/emulator", "test/image", "test/strict", "internal/transport"}
 	outside   = []room{"os/...", "net", "net/http/...", "log/...", "syscall/...", "plugin", "database/...", "math/rand/...", "crypto/rand", "unsafe"}
 )
 

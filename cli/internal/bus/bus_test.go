@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 
 	"github.com/longshore-run/longshore/cli/internal/bus"
+	"github.com/longshore-run/longshore/internal/transport"
 )
 
 // amazon plays EventBridge and SQS, as far as one reading needs them.
@@ -36,7 +37,7 @@ func (a *amazon) config(t *testing.T) aws.Config {
 	server := httptest.NewServer(a)
 	t.Cleanup(server.Close)
 	return aws.Config{Region: "eu-west-1", BaseEndpoint: aws.String(server.URL), Credentials: credentials.NewStaticCredentialsProvider("A", "S", ""),
-		Retryer: func() aws.Retryer { return aws.NopRetryer{} }}
+		Retryer: func() aws.Retryer { return aws.NopRetryer{} }, HTTPClient: transport.Client{HTTP: http.DefaultClient}}
 }
 
 func (a *amazon) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/longshore-run/longshore/internal/transport"
 )
 
 const theAgent = "arn:aws:iam::000000000000:role/Longshore-Agent"
@@ -79,7 +81,7 @@ func known(t *testing.T, byARN map[string]string) aws.Config {
 		fmt.Fprintf(w, "<ListRolesResponse><ListRolesResult><Roles>%s</Roles>%s</ListRolesResult></ListRolesResponse>", members, next)
 	}))
 	t.Cleanup(s.Close)
-	return aws.Config{Region: "us-east-1", BaseEndpoint: &s.URL, Credentials: aws.CredentialsProviderFunc(somebody)}
+	return aws.Config{Region: "us-east-1", BaseEndpoint: &s.URL, Credentials: aws.CredentialsProviderFunc(somebody), HTTPClient: transport.Client{HTTP: http.DefaultClient}}
 }
 
 func TestRoles_LooksAtThoseThatTasksMayHave(t *testing.T) {

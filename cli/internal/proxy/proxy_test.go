@@ -20,6 +20,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 
 	"github.com/longshore-run/longshore/cli/internal/proxy"
+	"github.com/longshore-run/longshore/internal/transport"
 )
 
 var (
@@ -99,7 +100,7 @@ func verified(t *testing.T, u *upstream, host string) {
 func TestProxy_SignsAStockClientsCallsForLambda(t *testing.T) {
 	u := newUpstream(t, ok)
 	p := serve(t, proxy.Config{Target: target(t, u.URL+"/_aws/lambda-url/abc/"), Credentials: keys})
-	stock := ecs.New(ecs.Options{Region: "us-west-2", BaseEndpoint: aws.String(p.URL), RetryMaxAttempts: 1,
+	stock := ecs.New(ecs.Options{Region: "us-west-2", BaseEndpoint: aws.String(p.URL), RetryMaxAttempts: 1, HTTPClient: transport.Client{HTTP: http.DefaultClient},
 		Credentials: credentials.NewStaticCredentialsProvider("AKIDCLIENT", "OTHER", "CLIENTTOKEN")})
 	if _, err := stock.ListClusters(t.Context(), &ecs.ListClustersInput{MaxResults: aws.Int32(3)}); err != nil {
 		t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
 	"github.com/longshore-run/longshore/cli/internal/exit"
+	"github.com/longshore-run/longshore/internal/transport"
 )
 
 const taskID = "0123456789abcdef0123456789abcdef"
@@ -59,7 +60,7 @@ func watchLogs(t *testing.T, stream string, pages ...[]string) aws.Config {
 		_ = json.NewEncoder(w).Encode(map[string]any{"events": events, "nextForwardToken": fmt.Sprintf("t%d", min(at+1, len(pages)))})
 	}))
 	t.Cleanup(server.Close)
-	return aws.Config{Region: "eu-west-1", BaseEndpoint: aws.String(server.URL), Credentials: credentials.NewStaticCredentialsProvider("A", "S", "")}
+	return aws.Config{Region: "eu-west-1", BaseEndpoint: aws.String(server.URL), Credentials: credentials.NewStaticCredentialsProvider("A", "S", ""), HTTPClient: transport.Client{HTTP: http.DefaultClient}}
 }
 
 func noDocker(t *testing.T) { t.Helper(); t.Setenv("PATH", t.TempDir()) }

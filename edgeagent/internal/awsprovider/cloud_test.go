@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/longshore-run/longshore/edgeagent/agent"
+	"github.com/longshore-run/longshore/internal/transport"
 	"github.com/longshore-run/longshore/shared/fault"
 	"github.com/longshore-run/longshore/shared/taskdef"
 )
@@ -181,7 +182,7 @@ func bench(t *testing.T, auth Auth) (*cloud, *sessions, *Provider) {
 	t.Helper()
 	c, s := newCloud(t), &sessions{}
 	config := aws.Config{
-		Region: "us-east-1", BaseEndpoint: &c.url, RetryMaxAttempts: 1,
+		Region: "us-east-1", BaseEndpoint: &c.url, RetryMaxAttempts: 1, HTTPClient: transport.Client{HTTP: http.DefaultClient},
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 			return aws.Credentials{AccessKeyID: "key-of-agent", SecretAccessKey: "s"}, nil
 		}),

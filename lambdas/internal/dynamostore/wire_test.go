@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 
+	"github.com/longshore-run/longshore/internal/transport"
 	"github.com/longshore-run/longshore/lambdas/control"
 	"github.com/longshore-run/longshore/lambdas/internal/dynamostore"
 	"github.com/longshore-run/longshore/shared/fault"
@@ -88,6 +89,7 @@ func play(t *testing.T, answers ...answer) *played {
 	t.Cleanup(server.Close)
 	p.Store = dynamostore.New(aws.Config{
 		Region: "us-east-1", BaseEndpoint: aws.String(server.URL), Credentials: credentials.NewStaticCredentialsProvider("k", "s", ""),
+		HTTPClient: transport.Client{HTTP: http.DefaultClient},
 	}, map[string]string{schema.Tasks: "t-tasks", schema.Instances: "t-instances", schema.Leases: "t-leases", schema.Catalog: "t-catalog"},
 		func() time.Time { return time.Unix(2_000_000_000, 0) })
 	return p

@@ -21,6 +21,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/smithy-go"
 
+	"github.com/longshore-run/longshore/internal/transport"
 	"github.com/longshore-run/longshore/lambdas/control"
 	"github.com/longshore-run/longshore/lambdas/control/controltest"
 	"github.com/longshore-run/longshore/lambdas/internal/ecsapi"
@@ -54,7 +55,7 @@ func newRig(t *testing.T, given ...string) *rig {
 	t.Cleanup(server.Close)
 	r.url = server.URL
 	r.ecs = ecs.New(ecs.Options{
-		Region: "eu-central-1", BaseEndpoint: aws.String(server.URL), RetryMaxAttempts: 1,
+		Region: "eu-central-1", BaseEndpoint: aws.String(server.URL), RetryMaxAttempts: 1, HTTPClient: transport.Client{HTTP: http.DefaultClient},
 		Credentials: credentials.NewStaticCredentialsProvider("AKID", "SECRET", ""),
 	})
 	return r

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 
+	"github.com/longshore-run/longshore/internal/transport"
 	"github.com/longshore-run/longshore/lambdas/control"
 	"github.com/longshore-run/longshore/lambdas/internal/eventbus"
 	"github.com/longshore-run/longshore/shared/fault"
@@ -67,6 +68,7 @@ func play(t *testing.T, judge func(call int, entries []entry) (codes []string, r
 	t.Cleanup(server.Close)
 	b.Bus = eventbus.New(aws.Config{
 		Region: "us-east-1", BaseEndpoint: aws.String(server.URL), Credentials: credentials.NewStaticCredentialsProvider("k", "s", ""),
+		HTTPClient: transport.Client{HTTP: http.DefaultClient},
 	}, "harbor", func(context.Context, int) { b.pauses++ })
 	return b
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 
+	"github.com/longshore-run/longshore/internal/transport"
 	"github.com/longshore-run/longshore/lambdas/control"
 	"github.com/longshore-run/longshore/lambdas/control/controltest"
 	"github.com/longshore-run/longshore/lambdas/internal/scalinggroup"
@@ -59,6 +60,7 @@ func play(t *testing.T) (*scalinggroup.Groups, *played) {
 	t.Cleanup(server.Close)
 	return scalinggroup.New(aws.Config{
 		Region: "us-east-1", BaseEndpoint: aws.String(server.URL), Credentials: credentials.NewStaticCredentialsProvider("k", "s", ""),
+		HTTPClient: transport.Client{HTTP: http.DefaultClient},
 	}), p
 }
 

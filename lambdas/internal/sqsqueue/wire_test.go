@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 
+	"github.com/longshore-run/longshore/internal/transport"
 	"github.com/longshore-run/longshore/lambdas/control"
 	"github.com/longshore-run/longshore/lambdas/internal/sqsqueue"
 	"github.com/longshore-run/longshore/shared/fault"
@@ -52,6 +53,7 @@ func serve(t *testing.T, answer func(call int, operation string, body map[string
 	t.Cleanup(h.Close)
 	s.Queue = sqsqueue.New(aws.Config{
 		Region: "us-east-1", BaseEndpoint: aws.String(h.URL), Credentials: credentials.NewStaticCredentialsProvider("k", "s", ""),
+		HTTPClient: transport.Client{HTTP: http.DefaultClient},
 	}, setting.Control{
 		ReportsQueueURL: "https://sqs/1/reports", HeartbeatsQueueURL: "https://sqs/1/heartbeats", AdmissionQueueURL: "https://sqs/1/a.fifo",
 		CommandQueueNameStart: "cmd-",
