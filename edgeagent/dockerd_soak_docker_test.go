@@ -1,0 +1,5 @@
+//go:build docker && soak
+
+package main
+
+func init() { inTheMiddle = true }
