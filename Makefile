@@ -58,7 +58,7 @@ test-emulator: need-go tools-python ## adapters against the AWS emulator
 	@tools/lane emulator $(ARGS)
 
 .PHONY: test-docker
-test-docker: need-go need-docker need-busybox need-network ## adapters against a real Docker engine
+test-docker: need-go need-docker need-busybox need-network tools-python ## adapters against a real Docker engine
 	@tools/lane docker $(ARGS)
 
 .PHONY: test-infra
