@@ -102,3 +102,33 @@ func read(t *testing.T, path string) string {
 	}
 	return string(b)
 }
+
+// A lane installs the AWS emulator if a test of it starts one, also where no other
+// lane has done so before.
+func TestMakefile_ALaneWhoseTestsStartTheEmulatorInstallsIt(t *testing.T) {
+	root := filepath.Join("..", "..")
+	makefile := read(t, filepath.Join(root, "Makefile"))
+	starts := map[string]string{} // a test of each lane
+	err := filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
+		if err == nil && d.IsDir() && path != root && strings.HasPrefix(d.Name(), ".") {
+			return filepath.SkipDir
+		}
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text := read(t, path)
+		if tag := regexp.MustCompile(`(?m)^//go:build (emulator|docker|package|e2e|clients)$`).FindStringSubmatch(text); tag != nil && regexp.MustCompile(`longshore/test/(emulator|local)"`).MatchString(text) {
+			starts[tag[1]] = path
+		}
+		return nil
+	})
+	if err != nil || len(starts) < 3 {
+		t.Fatalf("%v, %v", starts, err)
+	}
+	for lane, path := range starts {
+		needs := regexp.MustCompile(`(?m)^test-` + lane + `:([^#\n]*)`).FindString(makefile)
+		if !strings.Contains(needs, "tools-python") {
+			t.Errorf("%s starts the emulator, and the Makefile has %q without tools-python", path, needs)
+		}
+	}
+}
