@@ -83,7 +83,7 @@ test-localstack: need-docker need-busybox $(if $(filter endpoint aws,$(LONGSHORE
 	@tools/lane localstack $(ARGS)
 
 .PHONY: soak
-soak: need-docker need-busybox need-cc tools-python tools-node build-here ## the long forms: many random walks, 5,000 seeds of the whole system, a quarter of an hour of chaos, reports held back for ten minutes, Docker killed in the middle of starts
+soak: need-docker need-busybox need-cc tools-python tools-node build-here ## the long forms: many random walks, 5,000 seeds of the whole system, a quarter of an hour of chaos, reports held back for ten minutes, Docker killed under its tasks
 	@tools/lane soak $(ARGS)
 
 .PHONY: fuzz

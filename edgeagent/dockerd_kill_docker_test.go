@@ -1,4 +1,4 @@
-//go:build docker
+//go:build docker && soak
 
 package main
 
@@ -141,15 +141,12 @@ func (m *machine) agree() {
 	m.start()
 }
 
-// inTheMiddle has Docker killed in the middle of creates and starts, too: what its
-// containerd has of these afterwards is chance's (make soak).
-var inTheMiddle bool
-
 // Docker is killed (SIGKILL) under the agent, which leaves the shims of containers
-// behind, and with them the containers: while tasks run, in the middle of a pull and of
-// a stop; a new Docker comes up, without live-restore and with it. Then the journal,
-// the engine and the control plane agree, each end was told once, and no container
-// ran twice.
+// behind, and with them the containers: while tasks run, in the middle of a pull, and of
+// the calls that make, start and stop a container; a new Docker comes up, without
+// live-restore and with it. Then the journal, the engine and the control plane agree,
+// each end was told once, and no container ran twice. What Docker then knows of its own
+// shims is chance's: that is logged.
 func TestProgram_OutlivesAnEngineThatIsKilled(t *testing.T) {
 	for name, settings := range map[string]string{"without live-restore": `{}`, "with live-restore": `{"live-restore": true}`} {
 		t.Run(name, func(t *testing.T) {
@@ -209,12 +206,9 @@ func (m *machine) killEverywhere(k *killer, restores bool) {
 		}
 	}
 	const create, start, stop = "POST /v[0-9.]+/containers/create", "POST /v[0-9.]+/containers/[^/]+/start", "POST /v[0-9.]+/containers/[^/]+/stop"
-	var moments []moment
-	if inTheMiddle {
-		moments = []moment{{"create", create, 20 * time.Millisecond}, {"start", start, 20 * time.Millisecond}, {"start", start, 150 * time.Millisecond}}
-		if restores {
-			moments = moments[2:]
-		}
+	moments := []moment{{"create", create, 20 * time.Millisecond}, {"start", start, 20 * time.Millisecond}, {"start", start, 150 * time.Millisecond}}
+	if restores {
+		moments = moments[2:]
 	}
 	for i, at := range moments {
 		n := 10 + i
@@ -262,9 +256,7 @@ func (m *machine) killEverywhere(k *killer, restores bool) {
 			m.Errorf("task %d ran %d times", n, got)
 		}
 	}
-	if m.lost == 0 {
-		m.await("the end of all but dockerd and containerd", func() bool { return len(m.d.left()) <= 2 })
-	}
+	m.Logf("%d tasks were lost by Docker, %d processes are there beside dockerd and containerd", m.lost, len(m.d.left())-2)
 }
 
 // kill has the engine killed in the middle of a call that something leads to, and

@@ -1,5 +1,0 @@
-//go:build docker && soak
-
-package main
-
-func init() { inTheMiddle = true }
