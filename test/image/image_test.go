@@ -54,7 +54,7 @@ func TestEnsure_WithoutRegistryBuildsAnImageThatRuns(t *testing.T) {
 	script := `trap 'echo trapped' USR1; kill -USR1 $$
 mkdir /tmp/www && echo hello > /tmp/www/f && httpd -p 127.0.0.1:8080 -h /tmp/www
 until wget -q -O - http://127.0.0.1:8080/f; do sleep 0.05; done
-echo bye | nc -l -p 8081 >/dev/null & until echo | nc 127.0.0.1 8081; do sleep 0.05; done
+while :; do echo bye | nc -l -p 8081 >/dev/null; done & until echo | nc 127.0.0.1 8081 | grep bye; do sleep 0.05; done
 true && ! false && exit 7`
 	out, code := run(t, api, ref, script)
 	if code != 7 || out != "trapped\nhello\nbye\n" {
