@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/longshore-run/longshore/edgeagent/agent"
 	"github.com/longshore-run/longshore/edgeagent/agent/agenttest"
 	"github.com/longshore-run/longshore/shared/task"
 	"github.com/longshore-run/longshore/shared/taskdef"
@@ -118,25 +117,11 @@ func (m *machine) settle() {
 	})
 }
 
-// agree ends the agent, which must be the one that was started, lays its journal, the
-// engine and the control plane side by side, and starts it again.
+// agree has the agent, which must be the one that was started, the engine and the
+// control plane say the same, and starts the agent again.
 func (m *machine) agree() {
 	m.Helper()
-	if code := m.signal(syscall.SIGTERM); code != exitOK {
-		m.Fatalf("SIGTERM ended it with %d", code)
-	}
-	m.pump(m.plane)
-	list, err := m.engine.List(m.Context())
-	if err != nil {
-		m.Fatal(err)
-	}
-	engine := map[agent.ContainerID]agent.Seen{}
-	for _, s := range list {
-		engine[s.ContainerID] = s
-	}
-	for _, wrong := range m.plane.Differs(m.journal(m.who.Identity), engine) {
-		m.Error(wrong)
-	}
+	m.program.agree(m.plane, m.who.Identity)
 	m.send(&wire.Ack{Header: wire.Header{Instance: m.instance}, Task: taskID(1), Attempt: 1}) // for the long poll of the one that has left
 	m.start()
 }

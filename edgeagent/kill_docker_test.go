@@ -108,23 +108,7 @@ func TestProgram_KilledTwentyTimesTheJournalDockerAndTheControlPlaneAgree(t *tes
 				t.Fatalf("want %d ends, there are %d, and %d run: %+v", ended, over(), running, plane.Tasks())
 			}
 		}
-		if code := p.signal(syscall.SIGTERM); code != exitOK {
-			t.Fatalf("SIGTERM ended it with %d", code)
-		}
-		for p.pump(plane) > 0 { // to the last word that it had sent
-		}
-		state := p.journal(r.Identity)
-		list, err := p.engine.List(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		engine := map[agent.ContainerID]agent.Seen{}
-		for _, s := range list {
-			engine[s.ContainerID] = s
-		}
-		for _, wrong := range plane.Differs(state, engine) {
-			t.Error(wrong)
-		}
+		state, engine := p.agree(plane, r.Identity)
 		t.Logf("%d tasks in the journal, %d containers, %d of %d ended for the control plane", len(state.Tasks), len(engine), over(), kills)
 	}
 	settle(kills - kills/4)
@@ -144,6 +128,30 @@ func TestProgram_KilledTwentyTimesTheJournalDockerAndTheControlPlaneAgree(t *tes
 		list, err := p.engine.List(t.Context())
 		return err == nil && len(list) == 0
 	})
+}
+
+// agree ends the agent, hears it to the last word that it had sent, and lays its
+// journal, the engine and the control plane side by side.
+func (p *program) agree(plane *agenttest.Plane, identity string) (agent.State, map[agent.ContainerID]agent.Seen) {
+	p.Helper()
+	if code := p.signal(syscall.SIGTERM); code != exitOK {
+		p.Fatalf("SIGTERM ended it with %d", code)
+	}
+	for p.pump(plane) > 0 {
+	}
+	state := p.journal(identity)
+	list, err := p.engine.List(p.Context())
+	if err != nil {
+		p.Fatal(err)
+	}
+	engine := map[agent.ContainerID]agent.Seen{}
+	for _, s := range list {
+		engine[s.ContainerID] = s
+	}
+	for _, wrong := range plane.Differs(state, engine) {
+		p.Error(wrong)
+	}
+	return state, engine
 }
 
 // journal is what the agent's holds, once it has ended.

@@ -1,6 +1,6 @@
 // Package transport is the HTTP client of our AWS SDK clients, in the functions,
 // the agent and the tests. It changes nothing of what is sent. Only mains, what
-// boots them, and test/ import it.
+// boots them, and tests import it.
 package transport
 
 import (

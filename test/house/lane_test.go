@@ -108,6 +108,7 @@ func read(t *testing.T, path string) string {
 func TestMakefile_ALaneWhoseTestsStartTheEmulatorInstallsIt(t *testing.T) {
 	root := filepath.Join("..", "..")
 	makefile := read(t, filepath.Join(root, "Makefile"))
+	tagged, starter := regexp.MustCompile(`(?m)^//go:build (emulator|docker|package|e2e|clients)$`), regexp.MustCompile(`longshore/test/(emulator|local)"`)
 	starts := map[string]string{} // a test of each lane
 	err := filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
 		if err == nil && d.IsDir() && path != root && strings.HasPrefix(d.Name(), ".") {
@@ -117,7 +118,7 @@ func TestMakefile_ALaneWhoseTestsStartTheEmulatorInstallsIt(t *testing.T) {
 			return err
 		}
 		text := read(t, path)
-		if tag := regexp.MustCompile(`(?m)^//go:build (emulator|docker|package|e2e|clients)$`).FindStringSubmatch(text); tag != nil && regexp.MustCompile(`longshore/test/(emulator|local)"`).MatchString(text) {
+		if tag := tagged.FindStringSubmatch(text); tag != nil && starter.MatchString(text) {
 			starts[tag[1]] = path
 		}
 		return nil
